@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# What one can ask of this project; `make help` lists it. The work is done by
+# scripts/ and images/: a target here only says which and in what order.
+
+MAKEFLAGS += --no-print-directory
+.DEFAULT_GOAL := help
+
+# Arguments for the scripts behind a target, e.g. make test ARGS="--only unit".
+ARGS ?=
+
+.PHONY: help
+help: ## this list
+	@echo 'rnic: an RDMA network adapter (iWARP) for QEMU virtual machines'
+	@echo
+	@sed -n 's/^\([a-z0-9.-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
+	@echo
+	@echo 'Variables: QEMU_SRC and RDMA_CORE_SRC name source trees you have;'
+	@echo 'RNIC_CACHE the directory of what is fetched once (~/.cache/rnic);'
+	@echo 'RNIC_ACCEL=tcg or kvm; RNIC_DEBIAN_MIRROR an archive to fetch from.'
+
+.PHONY: demo
+demo: virtual-machines ## two VMs run the stock RDMA programs over rnic and show figures
+	@scripts/demo $(ARGS)
+
+.PHONY: test
+test: ## all tests; ends with: N passed, N failed, N skipped
+	@scripts/run-tests $(ARGS)
+
+.PHONY: test-asan
+test-asan: ## unit and device tests with QEMU built with ASan and UBSan
+	@scripts/run-tests --asan $(ARGS)
+
+.PHONY: conformance
+conformance: ## runs the tests and counts the requirements they show
+	@scripts/conformance $(ARGS)
+
+.PHONY: bench
+bench: everything ## rnic next to siw, rxe and plain sockets: build/bench.txt, .json, .svg
+	@scripts/need-packages bench vm
+	@scripts/bench $(ARGS)
+
+.PHONY: vm
+vm: virtual-machines ## two VMs to work in, connected by rnic
+	@scripts/vm $(ARGS)
+
+.PHONY: qemu
+qemu: ## QEMU with the rnic device: build/qemu/qemu-system-x86_64
+	@scripts/build-qemu $(ARGS)
+
+.PHONY: driver
+driver: ## the guest kernel driver: build/driver/rnic.ko
+	@scripts/build-driver
+
+.PHONY: driver-6.1
+driver-6.1: ## the same driver for Debian 12's Linux 6.1: build/driver-bookworm/
+	@scripts/build-driver --suite bookworm
+
+.PHONY: provider
+provider: ## the rdma-core provider: build/provider/
+	@scripts/build-provider
+
+.PHONY: image
+image: ## the guest image, from Debian packages (in the cache)
+	@echo "image: $$(images/make-image)"
+
+.PHONY: siw
+siw: ## Linux's software iWARP for the guest, as a peer: build/siw/siw.ko
+	@scripts/build-siw
+
+.PHONY: programs
+programs: ## the checking programs that tests and demo run in guests
+	@scripts/build-programs
+
+.PHONY: modules
+modules: ## the kernel modules that tests load in guests: build/modules/
+	@scripts/build-modules
+
+.PHONY: lint
+lint: ## sparse and checkpatch on kernel code, shellcheck on the scripts
+	@scripts/lint
+
+# QEMU and what is for the guest need nothing of each other: side by side, one
+# computes while the other waits for the network.
+.PHONY: virtual-machines guest-parts
+virtual-machines:
+	@$(MAKE) --jobs=2 qemu guest-parts
+guest-parts:
+	@$(MAKE) MAKEFLAGS=--no-print-directory image driver provider programs
+
+# What tests need besides.
+.PHONY: everything
+everything: virtual-machines
+	@$(MAKE) siw modules
+
+.PHONY: clean
+clean: ## removes build/ of this clone; the cache stays
+	rm -rf build
+
+.PHONY: clean-cache
+clean-cache: ## removes what all clones share: downloads, build root, images
+	rm -rf "$${RNIC_CACHE:-$${XDG_CACHE_HOME:-$$HOME/.cache}/rnic}"

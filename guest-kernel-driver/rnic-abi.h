@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
+/*
+ * What the rnic kernel driver and its rdma-core provider say to each other
+ * besides the standard uverbs commands.
+ *
+ * Structures grow at the end only.  The kernel takes a shorter request as
+ * padded with zeroes and refuses a longer one unless its tail is zero; it cuts
+ * a response to the room the process gave.  Reserved fields are zero, and the
+ * kernel refuses a request in which they are not.
+ *
+ * The layouts of everything inside queue memory are in rnic-hw.h.
+ */
+#ifndef RNIC_ABI_USER_H
+#define RNIC_ABI_USER_H
+
+#include <linux/types.h>
+
+/* struct ib_device_ops.uverbs_abi_ver */
+#define RNIC_UVERBS_ABI_VERSION	1
+
+/*
+ * The process maps its doorbell page with
+ *	mmap(NULL, db_mmap_length, PROT_WRITE, MAP_SHARED, cmd_fd, db_mmap_key)
+ * and finds the RNIC_DB_* registers at db_offset in the mapping.
+ */
+struct rnic_uresp_alloc_ucontext {
+	__aligned_u64 db_mmap_key;	/* offset to give to mmap() */
+	__aligned_u64 features;		/* RNIC_FEATURE_* in use */
+	__u32 db_mmap_length;
+	__u32 db_offset;
+	__u32 max_sq_units;		/* per SQ, of RNIC_SQ_UNIT octets */
+	__u32 max_rq_wr;
+	__u32 max_cqe;
+	__u32 max_inline;		/* octets of inline data in one WR */
+	__u16 max_send_sge;		/* Send types and Receive */
+	__u16 max_write_sge;
+	__u16 max_recv_sge;
+	__u16 max_read_sge;
+	__u32 max_srq_wr;		/* per S-RQ; 0: none */
+	__u32 reserved;
+};
+
+/*
+ * Queue memory belongs to the process: buf_addr is aligned to the system's
+ * page size, buf_length counts octets and is at most 64 MiB.  The record
+ * (RNIC_QUEUE_RECORD_SIZE octets) is at offset 0, rings are at the offsets
+ * given: multiples of 64, not overlapping one another or the record, and
+ * inside the buffer.  The process zeroes the memory before the call and keeps
+ * it until the object is destroyed.  Depths are powers of two.
+ */
+struct rnic_ureq_create_cq {
+	__aligned_u64 buf_addr;
+	__u32 buf_length;
+	__u32 ring_offset;
+	__u32 depth;		/* CQEs, at least those asked for */
+	__u32 reserved;
+};
+
+struct rnic_uresp_create_cq {
+	__u32 cqn;		/* for RNIC_DB_CQ_ARM */
+	__u32 depth;
+};
+
+/* A WQE has 1 << wqe_shift octets. */
+struct rnic_ureq_create_srq {
+	__aligned_u64 buf_addr;
+	__u32 buf_length;
+	__u32 ring_offset;
+	__u32 depth;		/* WQEs, at least those asked for */
+	__u8 wqe_shift;
+	__u8 reserved[3];
+};
+
+struct rnic_uresp_create_srq {
+	__u32 srqn;		/* for RNIC_DB_SRQ */
+	__u32 depth;
+};
+
+/* With an S-RQ all that is about the RQ is zero. */
+struct rnic_ureq_create_qp {
+	__aligned_u64 buf_addr;
+	__u32 buf_length;
+	__u32 sq_offset;
+	__u32 rq_offset;
+	__u32 sq_depth;		/* in RNIC_SQ_UNIT */
+	__u32 rq_depth;		/* in WQEs */
+	__u8 rq_wqe_shift;
+	__u8 reserved[3];
+};
+
+struct rnic_uresp_create_qp {
+	__u32 qpn;		/* for RNIC_DB_SQ and RNIC_DB_RQ */
+	__u32 reserved;
+};
+
+#endif /* RNIC_ABI_USER_H */

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * rnic: the device, as the driver sees it.
+ */
+#ifndef RNIC_H
+#define RNIC_H
+
+#include <linux/idr.h>
+#include <linux/io.h>
+#include <linux/io-64-nonatomic-lo-hi.h>
+#include <linux/netdevice.h>
+#include <linux/notifier.h>
+#include <linux/pci.h>
+#include <linux/workqueue.h>
+#include <linux/xarray.h>
+#include <rdma/ib_verbs.h>
+
+#include "rnic-hw.h"
+#include "rnic_admin.h"
+#include "rnic_compat.h"
+#include "rnic_eq.h"
+
+#define RNIC_DRIVER_NAME	"rnic"
+
+/* What of RNIC_REG_FEATURES this driver knows how to use. */
+#define RNIC_DRIVER_FEATURES	(RNIC_FEATURE_ETHERNET | \
+				 RNIC_FEATURE_MEMORY_WINDOW | \
+				 RNIC_FEATURE_FAST_REGISTER | \
+				 RNIC_FEATURE_LOCAL_INVALIDATE | \
+				 RNIC_FEATURE_REMOTE_INVALIDATE | \
+				 RNIC_FEATURE_READ_INVALIDATE | \
+				 RNIC_FEATURE_REREGISTER | \
+				 RNIC_FEATURE_SRQ | \
+				 RNIC_FEATURE_STAG_ZERO)
+
+/* The answer to QUERY_DEVICE. */
+struct rnic_limits {
+	u64 page_size_cap;
+	u64 max_mr_size;
+	u64 sys_image_guid;
+	u32 max_qp;
+	u32 max_sq_units;
+	u32 max_rq_wr;
+	u32 max_srq;
+	u32 max_srq_wr;
+	u32 max_send_sge;
+	u32 max_write_sge;
+	u32 max_recv_sge;
+	u32 max_read_sge;
+	u32 max_inline;
+	u32 max_cq;
+	u32 max_cqe;
+	u32 max_mr;
+	u32 max_mw;
+	u32 max_pd;
+	u32 max_fast_register_pages;
+	u32 max_ird;
+	u32 max_ord;
+	u32 max_total_ird;
+	u32 max_message;
+	u32 mtu;
+};
+
+/* One MSI-X vector; several queues may share it. */
+struct rnic_vector {
+	struct rnic_dev *dev;
+	unsigned int index;
+	struct rnic_eq *completions;	/* NULL: none */
+	char name[32];
+};
+
+enum rnic_dev_flag {
+	RNIC_DEV_FAILED,	/* reset and silent; nothing but removal helps */
+};
+
+struct rnic_dev {
+	struct ib_device ibdev;
+	struct pci_dev *pdev;
+	struct net_device *netdev;
+	u8 __iomem *registers;
+	u8 __iomem *doorbells;		/* page 0, the kernel's */
+	unsigned long flags;		/* enum rnic_dev_flag */
+	u64 features;			/* RNIC_FEATURE_* in use */
+	struct rnic_limits limits;
+	u8 mac[ETH_ALEN];
+	struct rnic_admin admin;
+
+	unsigned int num_vectors;
+	unsigned int eth_vector;
+	struct rnic_vector *vectors;
+	struct rnic_eq async_eq;
+	struct rnic_eq cm_eq;
+	unsigned int num_comp_eqs;
+	struct rnic_eq *comp_eqs;
+	struct workqueue_struct *event_wq;
+	struct work_struct event_work;	/* drains async_eq and cm_eq */
+	struct work_struct failure_work;
+	struct delayed_work health_work;
+
+	struct ida doorbell_pages;
+	atomic_t next_key;		/* of memory regions and windows */
+	struct xarray cqs;		/* by number, what events name */
+	struct xarray qps;
+	struct xarray srqs;
+	struct xarray listeners;	/* by cookie */
+	struct mutex listen_lock;	/* what the listeners listen on */
+	struct work_struct listen_work;
+	struct xarray requests;		/* by endpoint, see rnic_cm.c */
+	atomic64_t next_cookie;
+
+	struct notifier_block netdev_notifier;
+	struct notifier_block inetaddr_notifier;
+	struct notifier_block inet6addr_notifier;
+};
+
+static inline struct rnic_dev *to_rnic_dev(struct ib_device *ibdev)
+{
+	return container_of(ibdev, struct rnic_dev, ibdev);
+}
+
+static inline u32 rnic_read32(struct rnic_dev *dev, u32 reg)
+{
+	return readl(dev->registers + reg);
+}
+
+static inline u64 rnic_read64(struct rnic_dev *dev, u32 reg)
+{
+	return lo_hi_readq(dev->registers + reg);
+}
+
+static inline void rnic_write32(struct rnic_dev *dev, u32 reg, u32 value)
+{
+	writel(value, dev->registers + reg);
+}
+
+static inline void rnic_write64(struct rnic_dev *dev, u32 reg, u64 value)
+{
+	lo_hi_writeq(value, dev->registers + reg);
+}
+
+static inline void rnic_ring(struct rnic_dev *dev, u32 doorbell, u32 value)
+{
+	writel(value, dev->doorbells + doorbell);
+}
+
+static inline bool rnic_has(const struct rnic_dev *dev, u64 feature)
+{
+	return dev->features & feature;
+}
+
+static inline bool rnic_failed(const struct rnic_dev *dev)
+{
+	return test_bit(RNIC_DEV_FAILED, &dev->flags);
+}
+
+/*
+ * What events name: found through an xarray by a number that the device gave,
+ * and not freed while somebody who found it is still at work.
+ */
+struct rnic_ref {
+	refcount_t count;
+	struct completion gone;
+};
+
+static inline void rnic_ref_init(struct rnic_ref *ref)
+{
+	refcount_set(&ref->count, 1);
+	init_completion(&ref->gone);
+}
+
+static inline void rnic_ref_get(struct rnic_ref *ref)
+{
+	refcount_inc(&ref->count);
+}
+
+static inline bool rnic_ref_tryget(struct rnic_ref *ref)
+{
+	return refcount_inc_not_zero(&ref->count);
+}
+
+static inline void rnic_ref_put(struct rnic_ref *ref)
+{
+	if (refcount_dec_and_test(&ref->count))
+		complete(&ref->gone);
+}
+
+/* Gives the creator's reference up and waits for all the others. */
+static inline void rnic_ref_drain(struct rnic_ref *ref)
+{
+	rnic_ref_put(ref);
+	wait_for_completion(&ref->gone);
+}
+
+#endif /* RNIC_H */

@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * rnic: listening for connections.
+ *
+ * The device listens on addresses, and may not be able to listen on all there
+ * are: what is any address here is not any address of the host. Listening on
+ * any address is listening on those that the interface has, as they come and
+ * go. Those that the device has no use for are left out.
+ */
+
+#include <linux/inetdevice.h>
+#include <linux/slab.h>
+#include <net/addrconf.h>
+
+#include "rnic_cm_addr.h"
+#include "rnic_cm_listen.h"
+#include "rnic_commands.h"
+
+#define RNIC_MAX_ADDRESSES	64
+
+/* What the device listens on for a listener. */
+struct rnic_listen_endpoint {
+	struct list_head list;
+	struct rnic_cm_addr addr;
+	u32 number;
+};
+
+struct rnic_address_list {
+	unsigned int count;
+	struct rnic_cm_addr addr[RNIC_MAX_ADDRESSES];
+};
+
+struct rnic_listener *rnic_listener_get(struct rnic_dev *dev, u64 cookie)
+{
+	struct rnic_listener *listener = NULL;
+
+	xa_lock(&dev->listeners);
+	if (cookie <= U32_MAX)
+		listener = xa_load(&dev->listeners, cookie);
+	if (listener && !rnic_ref_tryget(&listener->ref))
+		listener = NULL;
+	xa_unlock(&dev->listeners);
+	return listener;
+}
+
+static int rnic_listen_on(struct rnic_dev *dev, struct rnic_listener *listener,
+			  const struct rnic_cm_addr *addr, int backlog)
+{
+	struct rnic_listen_endpoint *endpoint;
+	int ret;
+
+	endpoint = kzalloc(sizeof(*endpoint), GFP_KERNEL);
+	if (!endpoint)
+		return -ENOMEM;
+	endpoint->addr = *addr;
+	ret = rnic_cmd_cm_listen(dev, listener->cookie, addr, backlog,
+				 &endpoint->number);
+	if (ret)
+		kfree(endpoint);
+	else
+		list_add(&endpoint->list, &listener->endpoints);
+	return ret;
+}
+
+static int rnic_listen_end(struct rnic_dev *dev,
+			   struct rnic_listen_endpoint *endpoint)
+{
+	int ret = rnic_cmd_cm_unlisten(dev, endpoint->number);
+
+	list_del(&endpoint->list);
+	kfree(endpoint);
+	return ret;
+}
+
+static int rnic_listen_end_all(struct rnic_dev *dev,
+			       struct rnic_listener *listener)
+{
+	struct rnic_listen_endpoint *endpoint, *next;
+	int ret = 0;
+
+	list_for_each_entry_safe(endpoint, next, &listener->endpoints, list)
+		ret = rnic_listen_end(dev, endpoint) ?: ret;
+	return ret;
+}
+
+/*
+ * -------------------------------------------- the interface's addresses
+ */
+static void rnic_address_add(struct rnic_address_list *list,
+			     const struct in6_addr *ip, __be16 port)
+{
+	struct rnic_cm_addr *addr;
+
+	if (list->count == RNIC_MAX_ADDRESSES)
+		return;
+	addr = &list->addr[list->count++];
+	memset(addr, 0, sizeof(*addr));
+	memcpy(addr->ip, ip, sizeof(addr->ip));
+	addr->port = port;
+}
+
+static void rnic_addresses_ipv4(struct net_device *netdev, __be16 port,
+				struct rnic_address_list *list)
+{
+	struct in_device *in_dev;
+	struct in_ifaddr *ifa;
+	struct in6_addr mapped;
+
+	rcu_read_lock();
+	in_dev = __in_dev_get_rcu(netdev);
+	if (in_dev) {
+		in_dev_for_each_ifa_rcu(ifa, in_dev) {
+			ipv6_addr_set_v4mapped(ifa->ifa_local, &mapped);
+			rnic_address_add(list, &mapped, port);
+		}
+	}
+	rcu_read_unlock();
+}
+
+static void rnic_addresses_ipv6(struct net_device *netdev, __be16 port,
+				struct rnic_address_list *list)
+{
+#if IS_ENABLED(CONFIG_IPV6)
+	struct inet6_dev *idev = in6_dev_get(netdev);
+	struct inet6_ifaddr *ifa;
+
+	if (!idev)
+		return;
+	read_lock_bh(&idev->lock);
+	list_for_each_entry(ifa, &idev->addr_list, if_list)
+		if (!(ifa->flags & (IFA_F_TENTATIVE | IFA_F_DADFAILED)))
+			rnic_address_add(list, &ifa->addr, port);
+	read_unlock_bh(&idev->lock);
+	in6_dev_put(idev);
+#endif
+}
+
+static bool rnic_is_wildcard(const struct sockaddr_storage *address)
+{
+	struct rnic_cm_addr addr;
+
+	return !rnic_cm_addr_set(&addr, address) &&
+	       !memchr_inv(addr.ip, 0, sizeof(addr.ip));
+}
+
+/* Those that a listener on any address is to listen on. */
+static void rnic_addresses_wanted(struct rnic_dev *dev,
+				  const struct iw_cm_id *cm_id,
+				  struct rnic_address_list *list)
+{
+	const struct sockaddr_storage *any = &cm_id->m_local_addr;
+	struct rnic_cm_addr addr;
+
+	list->count = 0;
+	if (rnic_cm_addr_set(&addr, any))
+		return;
+	if (any->ss_family == AF_INET6)
+		rnic_addresses_ipv6(dev->netdev, addr.port, list);
+	if (any->ss_family == AF_INET || !cm_id->afonly)
+		rnic_addresses_ipv4(dev->netdev, addr.port, list);
+}
+
+static bool rnic_address_listed(const struct rnic_address_list *list,
+				const struct rnic_cm_addr *addr)
+{
+	unsigned int i;
+
+	for (i = 0; i < list->count; i++)
+		if (!memcmp(&list->addr[i], addr, sizeof(*addr)))
+			return true;
+	return false;
+}
+
+static bool rnic_listens_on(const struct rnic_listener *listener,
+			    const struct rnic_cm_addr *addr)
+{
+	const struct rnic_listen_endpoint *endpoint;
+
+	list_for_each_entry(endpoint, &listener->endpoints, list)
+		if (!memcmp(&endpoint->addr, addr, sizeof(*addr)))
+			return true;
+	return false;
+}
+
+/* The first error other than that an address is not for the device. */
+static int rnic_listen_follow(struct rnic_dev *dev,
+			      struct rnic_listener *listener,
+			      const struct rnic_address_list *list,
+			      int backlog)
+{
+	struct rnic_listen_endpoint *endpoint, *next;
+	int first = 0;
+	unsigned int i;
+	int ret;
+
+	list_for_each_entry_safe(endpoint, next, &listener->endpoints, list)
+		if (!rnic_address_listed(list, &endpoint->addr))
+			rnic_listen_end(dev, endpoint);
+	for (i = 0; i < list->count; i++) {
+		if (rnic_listens_on(listener, &list->addr[i]))
+			continue;
+		ret = rnic_listen_on(dev, listener, &list->addr[i], backlog);
+		if (ret && ret != -EADDRNOTAVAIL && !first)
+			first = ret;
+	}
+	return first;
+}
+
+static int rnic_listen_on_any(struct rnic_dev *dev,
+			      struct rnic_listener *listener, int backlog)
+{
+	struct rnic_address_list *list = kmalloc(sizeof(*list), GFP_KERNEL);
+	int ret;
+
+	if (!list)
+		return -ENOMEM;
+	rnic_addresses_wanted(dev, listener->cm_id, list);
+	ret = rnic_listen_follow(dev, listener, list, backlog);
+	kfree(list);
+	return ret;
+}
+
+static void rnic_listen_work(struct work_struct *work)
+{
+	struct rnic_dev *dev = container_of(work, struct rnic_dev,
+					    listen_work);
+	struct rnic_listener *listener;
+	unsigned long cookie;
+
+	mutex_lock(&dev->listen_lock);
+	xa_for_each(&dev->listeners, cookie, listener)
+		if (rnic_is_wildcard(&listener->cm_id->m_local_addr) &&
+		    rnic_listen_on_any(dev, listener, listener->backlog))
+			ibdev_warn(&dev->ibdev,
+				   "cannot listen on a new address\n");
+	mutex_unlock(&dev->listen_lock);
+}
+
+void rnic_listen_addresses_changed(struct rnic_dev *dev)
+{
+	schedule_work(&dev->listen_work);
+}
+
+/*
+ * --------------------------------------------------------- operations
+ */
+static int rnic_listen_begin(struct rnic_dev *dev,
+			     struct rnic_listener *listener)
+{
+	struct iw_cm_id *cm_id = listener->cm_id;
+	struct rnic_cm_addr local;
+	int ret;
+
+	ret = rnic_cm_addr_set(&local, &cm_id->m_local_addr);
+	if (ret)
+		return ret;
+	if (rnic_is_wildcard(&cm_id->m_local_addr))
+		return rnic_listen_on_any(dev, listener, listener->backlog);
+	return rnic_listen_on(dev, listener, &local, listener->backlog);
+}
+
+/* Ends it for good: nothing finds it any more. */
+static int rnic_listener_free(struct rnic_dev *dev,
+			      struct rnic_listener *listener)
+{
+	int ret;
+
+	mutex_lock(&dev->listen_lock);
+	xa_erase(&dev->listeners, listener->cookie);
+	ret = rnic_listen_end_all(dev, listener);
+	mutex_unlock(&dev->listen_lock);
+	rnic_ref_drain(&listener->ref);
+	listener->cm_id->rem_ref(listener->cm_id);
+	kfree(listener);
+	return ret;
+}
+
+int rnic_iw_create_listen(struct iw_cm_id *cm_id, int backlog)
+{
+	struct rnic_dev *dev = to_rnic_dev(cm_id->device);
+	struct rnic_listener *listener;
+	int ret;
+
+	listener = kzalloc(sizeof(*listener), GFP_KERNEL);
+	if (!listener)
+		return -ENOMEM;
+	rnic_ref_init(&listener->ref);
+	INIT_LIST_HEAD(&listener->endpoints);
+	listener->cm_id = cm_id;
+	listener->backlog = backlog;
+	cm_id->add_ref(cm_id);
+	cm_id->provider_data = listener;
+
+	mutex_lock(&dev->listen_lock);
+	ret = xa_alloc(&dev->listeners, &listener->cookie, listener,
+		       xa_limit_31b, GFP_KERNEL);
+	if (!ret)
+		ret = rnic_listen_begin(dev, listener);
+	mutex_unlock(&dev->listen_lock);
+	if (ret)
+		rnic_listener_free(dev, listener);
+	return ret;
+}
+
+int rnic_iw_destroy_listen(struct iw_cm_id *cm_id)
+{
+	return rnic_listener_free(to_rnic_dev(cm_id->device),
+				  cm_id->provider_data);
+}
+
+void rnic_listen_init(struct rnic_dev *dev)
+{
+	mutex_init(&dev->listen_lock);
+	xa_init_flags(&dev->listeners, XA_FLAGS_ALLOC1);
+	INIT_WORK(&dev->listen_work, rnic_listen_work);
+}
+
+void rnic_listen_stop(struct rnic_dev *dev)
+{
+	cancel_work_sync(&dev->listen_work);
+}
+
+void rnic_listen_free(struct rnic_dev *dev)
+{
+	xa_destroy(&dev->listeners);
+}

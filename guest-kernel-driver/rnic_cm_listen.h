@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * rnic: listening for connections.
+ */
+#ifndef RNIC_CM_LISTEN_H
+#define RNIC_CM_LISTEN_H
+
+#include <linux/list.h>
+#include <rdma/iw_cm.h>
+
+#include "rnic.h"
+
+struct rnic_listener {
+	struct rnic_ref ref;
+	struct iw_cm_id *cm_id;		/* referenced */
+	u32 cookie;			/* its index in dev->listeners */
+	int backlog;
+	struct list_head endpoints;	/* under dev->listen_lock */
+};
+
+void rnic_listen_init(struct rnic_dev *dev);
+void rnic_listen_free(struct rnic_dev *dev);
+
+/* With a reference, or NULL. */
+struct rnic_listener *rnic_listener_get(struct rnic_dev *dev, u64 cookie);
+
+/* The interface has got, or lost, an address. Any context. */
+void rnic_listen_addresses_changed(struct rnic_dev *dev);
+/* There will be no more calls of the former. */
+void rnic_listen_stop(struct rnic_dev *dev);
+
+/* Operations of struct ib_device_ops. */
+int rnic_iw_create_listen(struct iw_cm_id *cm_id, int backlog);
+int rnic_iw_destroy_listen(struct iw_cm_id *cm_id);
+
+#endif /* RNIC_CM_LISTEN_H */

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * rnic: differences between the kernels that this driver compiles for, found
+ * by the probes in probe.sh.
+ */
+#ifndef RNIC_COMPAT_H
+#define RNIC_COMPAT_H
+
+#include <rdma/ib_umem.h>
+#include <rdma/ib_verbs.h>
+#include <rdma/uverbs_ioctl.h>
+
+#include "rnic-config.h"
+
+#ifdef RNIC_HAVE_RDMA_ITER
+#include <rdma/iter.h>
+#endif
+
+/* The last parameter of the create_cq operation. */
+#ifdef RNIC_HAVE_CREATE_CQ_ATTRS
+#define RNIC_CQ_UDATA		struct uverbs_attr_bundle
+
+static inline struct ib_udata *rnic_cq_udata(RNIC_CQ_UDATA *attrs)
+{
+	return attrs ? &attrs->driver_udata : NULL;
+}
+#else
+#define RNIC_CQ_UDATA		struct ib_udata
+
+static inline struct ib_udata *rnic_cq_udata(RNIC_CQ_UDATA *udata)
+{
+	return udata;
+}
+#endif
+
+/* Registration on behalf of a device's steering hints. */
+#ifdef RNIC_HAVE_REG_USER_MR_DMAH
+#define RNIC_DMAH_PARAMETER	struct ib_dmah *dmah,
+#define RNIC_DMAH_GIVEN		(dmah)
+#else
+#define RNIC_DMAH_PARAMETER
+#define RNIC_DMAH_GIVEN		false
+#endif
+
+/* The last parameter of the reg_user_mr_dmabuf operation. */
+#if defined(RNIC_HAVE_REG_DMABUF_ATTRS) || defined(RNIC_HAVE_REG_USER_MR_DMAH)
+#define RNIC_DMABUF_UDATA	struct uverbs_attr_bundle
+
+static inline struct ib_udata *rnic_dmabuf_udata(RNIC_DMABUF_UDATA *attrs)
+{
+	return attrs ? &attrs->driver_udata : NULL;
+}
+#else
+#define RNIC_DMABUF_UDATA	struct ib_udata
+
+static inline struct ib_udata *rnic_dmabuf_udata(RNIC_DMABUF_UDATA *udata)
+{
+	return udata;
+}
+#endif
+
+#ifndef RNIC_HAVE_UMEM_GET_VA
+static inline struct ib_umem *ib_umem_get_va(struct ib_device *device,
+					     unsigned long addr, size_t size,
+					     int access)
+{
+	return ib_umem_get(device, addr, size, access);
+}
+#endif
+
+#endif /* RNIC_COMPAT_H */

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * rnic: completion queues, their life. Polling is in rnic_poll.c.
+ */
+
+#include <linux/log2.h>
+
+#include "rnic.h"
+#include "rnic_commands.h"
+#include "rnic_udata.h"
+#include "rnic_verbs.h"
+
+#define RNIC_MIN_CQ_DEPTH	2
+
+struct rnic_cq *rnic_cq_get(struct rnic_dev *dev, u32 cqn)
+{
+	unsigned long irq_flags;
+	struct rnic_cq *cq;
+
+	xa_lock_irqsave(&dev->cqs, irq_flags);
+	cq = xa_load(&dev->cqs, cqn);
+	if (cq && !rnic_ref_tryget(&cq->ref))
+		cq = NULL;
+	xa_unlock_irqrestore(&dev->cqs, irq_flags);
+	return cq;
+}
+
+void rnic_cq_completion_event(struct rnic_dev *dev, u32 cqn)
+{
+	struct rnic_cq *cq = rnic_cq_get(dev, cqn);
+
+	if (!cq)
+		return;
+	if (cq->ibcq.comp_handler)
+		cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
+	rnic_ref_put(&cq->ref);
+}
+
+/* Makes the CQ in the device and findable; its memory is there. */
+static int rnic_cq_start(struct rnic_dev *dev, struct rnic_cq *cq,
+			 const struct ib_cq_init_attr *attr,
+			 u32 ring_offset, u32 doorbell_page)
+{
+	struct rnic_cq_params params = {
+		.depth = cq->depth,
+		.eqn = dev->comp_eqs[attr->comp_vector %
+				     dev->num_comp_eqs].eqn,
+		.doorbell_page = doorbell_page,
+		.memory.ring_offset[0] = cpu_to_le32(ring_offset),
+	};
+	struct rnic_page_table table;
+	int ret;
+
+	rnic_ref_init(&cq->ref);
+	spin_lock_init(&cq->lock);
+	ret = rnic_queue_describe(dev, &cq->queue, &params.memory, &table);
+	if (ret)
+		return ret;
+	ret = rnic_cmd_create_cq(dev, &params, &cq->cqn);
+	rnic_page_table_free(dev, &table);
+	if (ret)
+		return ret;
+	ret = xa_insert_irq(&dev->cqs, cq->cqn, cq, GFP_KERNEL);
+	if (ret)
+		rnic_cmd_destroy_cq(dev, cq->cqn);
+	return ret;
+}
+
+static int rnic_create_kernel_cq(struct rnic_dev *dev, struct rnic_cq *cq,
+				 const struct ib_cq_init_attr *attr)
+{
+	int ret;
+
+	cq->depth = roundup_pow_of_two(max_t(u32, attr->cqe,
+					     RNIC_MIN_CQ_DEPTH));
+	ret = rnic_queue_alloc(dev, &cq->queue, RNIC_QUEUE_RECORD_SIZE +
+			       cq->depth * sizeof(*cq->ring));
+	if (ret)
+		return ret;
+	cq->ring = cq->queue.va + RNIC_QUEUE_RECORD_SIZE;
+	ret = rnic_cq_start(dev, cq, attr, RNIC_QUEUE_RECORD_SIZE,
+			    RNIC_KERNEL_DOORBELL_PAGE);
+	if (ret)
+		rnic_queue_free(dev, &cq->queue);
+	return ret;
+}
+
+static int rnic_cq_read_request(struct rnic_dev *dev,
+				const struct ib_cq_init_attr *attr,
+				struct ib_udata *udata,
+				struct rnic_ureq_create_cq *request)
+{
+	struct rnic_user_ring ring = {
+		.min_depth = max_t(u32, attr->cqe, RNIC_MIN_CQ_DEPTH),
+		.max_depth = dev->limits.max_cqe,
+		.shift = ilog2(sizeof(struct rnic_cqe)),
+	};
+	int ret;
+
+	ret = rnic_udata_read(udata, request, sizeof(*request));
+	if (ret)
+		return ret;
+	if (request->reserved)
+		return -EINVAL;
+	ring.offset = request->ring_offset;
+	ring.depth = request->depth;
+	return rnic_check_user_rings(request->buf_length, &ring, 1);
+}
+
+int rnic_create_user_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
+			RNIC_CQ_UDATA *cq_udata)
+{
+	struct rnic_dev *dev = to_rnic_dev(ibcq->device);
+	struct ib_udata *udata = rnic_cq_udata(cq_udata);
+	struct rnic_cq *cq = to_rnic_cq(ibcq);
+	struct rnic_ureq_create_cq request;
+	struct rnic_uresp_create_cq response = {};
+	int ret;
+
+	if (attr->flags)
+		return -EOPNOTSUPP;
+	if (!attr->cqe || attr->cqe > dev->limits.max_cqe)
+		return -EINVAL;
+	ret = rnic_cq_read_request(dev, attr, udata, &request);
+	if (ret)
+		return ret;
+	ret = rnic_queue_pin(dev, &cq->queue, request.buf_addr,
+			     request.buf_length);
+	if (ret)
+		return ret;
+	cq->depth = request.depth;
+	ret = rnic_cq_start(dev, cq, attr, request.ring_offset,
+			    rnic_doorbell_page(udata));
+	if (ret)
+		goto err_unpin;
+	ibcq->cqe = cq->depth;
+	response.cqn = cq->cqn;
+	response.depth = cq->depth;
+	ret = rnic_udata_answer(udata, &response, sizeof(response));
+	if (ret)
+		goto err_destroy;
+	return 0;
+
+err_destroy:
+	rnic_destroy_cq(ibcq, udata);
+	return ret;
+err_unpin:
+	rnic_queue_free(dev, &cq->queue);
+	return ret;
+}
+
+int rnic_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
+		   RNIC_CQ_UDATA *cq_udata)
+{
+	struct rnic_dev *dev = to_rnic_dev(ibcq->device);
+	struct rnic_cq *cq = to_rnic_cq(ibcq);
+	int ret;
+
+	if (rnic_cq_udata(cq_udata))
+		return rnic_create_user_cq(ibcq, attr, cq_udata);
+	if (attr->flags)
+		return -EOPNOTSUPP;
+	if (!attr->cqe || attr->cqe > dev->limits.max_cqe)
+		return -EINVAL;
+	ret = rnic_create_kernel_cq(dev, cq, attr);
+	if (!ret)
+		ibcq->cqe = cq->depth;
+	return ret;
+}
+
+int rnic_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
+{
+	struct rnic_dev *dev = to_rnic_dev(ibcq->device);
+	struct rnic_cq *cq = to_rnic_cq(ibcq);
+	int ret;
+
+	/* Its number is free for another CQ as soon as the command is done. */
+	xa_erase_irq(&dev->cqs, cq->cqn);
+	ret = rnic_cmd_destroy_cq(dev, cq->cqn);
+	if (ret) {
+		xa_store_irq(&dev->cqs, cq->cqn, cq, GFP_KERNEL);
+		return ret;
+	}
+	rnic_ref_drain(&cq->ref);
+	rnic_queue_free(dev, &cq->queue);
+	return 0;
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * rnic: what the device and its port are, for the core and for processes.
+ */
+
+#include <linux/inetdevice.h>
+#include <rdma/ib_addr.h>
+#include <rdma/ib_mad.h>
+
+#include "rnic.h"
+#include "rnic_udata.h"
+#include "rnic_verbs.h"
+
+/* GID 0 is the MAC, as iWARP has it; GID 1 is the interface's IPv4 address. */
+#define RNIC_GID_TABLE_LENGTH	2
+
+static u64 rnic_device_cap_flags(const struct rnic_dev *dev)
+{
+	u64 extensions = RNIC_FEATURE_FAST_REGISTER |
+			 RNIC_FEATURE_LOCAL_INVALIDATE |
+			 RNIC_FEATURE_REMOTE_INVALIDATE |
+			 RNIC_FEATURE_READ_INVALIDATE;
+	u64 flags = 0;
+
+	if ((dev->features & extensions) == extensions)
+		flags |= IB_DEVICE_MEM_MGT_EXTENSIONS;
+	if (rnic_has(dev, RNIC_FEATURE_MEMORY_WINDOW))
+		flags |= IB_DEVICE_MEM_WINDOW | IB_DEVICE_MEM_WINDOW_TYPE_2B;
+	return flags;
+}
+
+/* Attributes are signed; U32_MAX octets or pieces are plenty. */
+static int rnic_attr(u64 value)
+{
+	return min_t(u64, value, INT_MAX);
+}
+
+static void rnic_query_queue_limits(const struct rnic_limits *l,
+				    struct ib_device_attr *attr)
+{
+	/* What is attainable whatever the WRs look like. */
+	attr->max_qp_wr = rnic_attr(min(l->max_sq_units / RNIC_SQ_MAX_UNITS,
+					l->max_rq_wr));
+	attr->max_send_sge = min(l->max_send_sge, l->max_write_sge);
+	attr->max_recv_sge = l->max_recv_sge;
+	attr->max_sge_rd = l->max_read_sge;
+	attr->max_qp = rnic_attr(l->max_qp);
+	attr->max_srq = rnic_attr(l->max_srq);
+	attr->max_srq_wr = rnic_attr(l->max_srq_wr);
+	attr->max_srq_sge = l->max_srq ? l->max_recv_sge : 0;
+	attr->max_cq = rnic_attr(l->max_cq);
+	attr->max_cqe = rnic_attr(l->max_cqe);
+	attr->max_qp_rd_atom = l->max_ird;
+	attr->max_qp_init_rd_atom = l->max_ord;
+	attr->max_res_rd_atom = rnic_attr(l->max_total_ird ?:
+					  (u64)l->max_ird * l->max_qp);
+}
+
+int rnic_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
+		      struct ib_udata *udata)
+{
+	struct rnic_dev *dev = to_rnic_dev(ibdev);
+	const struct rnic_limits *l = &dev->limits;
+	int ret = rnic_udata_none(udata);
+
+	if (ret)
+		return ret;
+	memset(attr, 0, sizeof(*attr));
+	attr->fw_ver = rnic_read32(dev, RNIC_REG_HW_VERSION);
+	attr->hw_ver = dev->pdev->revision;
+	attr->vendor_id = dev->pdev->vendor;
+	attr->vendor_part_id = dev->pdev->device;
+	attr->sys_image_guid = cpu_to_be64(l->sys_image_guid);
+	attr->device_cap_flags = rnic_device_cap_flags(dev);
+	if (rnic_has(dev, RNIC_FEATURE_STAG_ZERO))
+		attr->kernel_cap_flags = IBK_LOCAL_DMA_LKEY;
+	attr->page_size_cap = l->page_size_cap;
+	attr->max_mr_size = l->max_mr_size;
+	attr->max_mr = rnic_attr(l->max_mr);
+	attr->max_mw = rnic_attr(l->max_mw);
+	attr->max_pd = rnic_attr(l->max_pd);
+	attr->max_fast_reg_page_list_len = l->max_fast_register_pages;
+	attr->atomic_cap = IB_ATOMIC_NONE;
+	rnic_query_queue_limits(l, attr);
+	return 0;
+}
+
+int rnic_query_port(struct ib_device *ibdev, u32 port,
+		    struct ib_port_attr *attr)
+{
+	struct rnic_dev *dev = to_rnic_dev(ibdev);
+	struct net_device *netdev = dev->netdev;
+	bool up = netif_running(netdev) && netif_carrier_ok(netdev);
+	int ret;
+
+	ret = ib_get_eth_speed(ibdev, port, &attr->active_speed,
+			       &attr->active_width);
+	if (ret)
+		return ret;
+	attr->state = up ? IB_PORT_ACTIVE : IB_PORT_DOWN;
+	attr->phys_state = up ? IB_PORT_PHYS_STATE_LINK_UP :
+				IB_PORT_PHYS_STATE_DISABLED;
+	attr->max_mtu = ib_mtu_int_to_enum(netdev->max_mtu);
+	attr->active_mtu = ib_mtu_int_to_enum(READ_ONCE(netdev->mtu));
+	attr->gid_tbl_len = RNIC_GID_TABLE_LENGTH;
+	attr->max_msg_sz = dev->limits.max_message;
+	attr->port_cap_flags = IB_PORT_CM_SUP | IB_PORT_DEVICE_MGMT_SUP;
+	return 0;
+}
+
+int rnic_get_port_immutable(struct ib_device *ibdev, u32 port,
+			    struct ib_port_immutable *immutable)
+{
+	immutable->core_cap_flags = RDMA_CORE_PORT_IWARP;
+	immutable->gid_tbl_len = RNIC_GID_TABLE_LENGTH;
+	return 0;
+}
+
+/* The zero GID, which the core takes for none, if there is no address. */
+static void rnic_ipv4_gid(struct net_device *netdev, union ib_gid *gid)
+{
+	struct in_device *in_dev;
+	struct in_ifaddr *ifa;
+
+	rcu_read_lock();
+	in_dev = __in_dev_get_rcu(netdev);
+	ifa = in_dev ? rcu_dereference(in_dev->ifa_list) : NULL;
+	if (ifa)
+		ipv6_addr_set_v4mapped(ifa->ifa_local,
+				       (struct in6_addr *)gid->raw);
+	rcu_read_unlock();
+}
+
+int rnic_query_gid(struct ib_device *ibdev, u32 port, int index,
+		   union ib_gid *gid)
+{
+	struct rnic_dev *dev = to_rnic_dev(ibdev);
+
+	if (index < 0 || index >= RNIC_GID_TABLE_LENGTH)
+		return -EINVAL;
+	memset(gid, 0, sizeof(*gid));
+	if (index == 0)
+		ether_addr_copy(gid->raw, dev->mac);
+	else
+		rnic_ipv4_gid(dev->netdev, gid);
+	return 0;
+}
+
+void rnic_get_dev_fw_str(struct ib_device *ibdev, char *str)
+{
+	u32 version = rnic_read32(to_rnic_dev(ibdev), RNIC_REG_HW_VERSION);
+
+	snprintf(str, IB_FW_VERSION_NAME_MAX, "%u.%u", version >> 16,
+		 version & 0xffff);
+}

@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * rnic: event queues and interrupts.
+ *
+ * Vector 0 serves the admin queue, asynchronous and connection events. With
+ * enough vectors the Ethernet queues have one of their own, and so has each
+ * completion event queue.
+ *
+ * Completion events are dispatched by the interrupt handler. The other two
+ * kinds may need admin commands, so a work item handles them.
+ */
+
+#include <linux/interrupt.h>
+
+#include "rnic.h"
+#include "rnic_async.h"
+#include "rnic_cm.h"
+#include "rnic_commands.h"
+#include "rnic_health.h"
+#include "rnic_netdev.h"
+#include "rnic_verbs.h"
+
+#define RNIC_ASYNC_EQ_DEPTH	512
+#define RNIC_CM_EQ_DEPTH	256
+#define RNIC_MAX_COMP_EQ_DEPTH	65536
+#define RNIC_MAX_VECTORS	32
+
+static void *rnic_eq_entry(const struct rnic_eq *eq)
+{
+	u32 slot = eq->consumer & (eq->depth - 1);
+
+	return eq->queue.va + RNIC_QUEUE_RECORD_SIZE + slot * eq->entry_size;
+}
+
+static bool rnic_eq_pending(const struct rnic_eq *eq)
+{
+	const __le32 *flags;
+
+	/* Pairs with rnic_eq_create(): a queue that is ready is complete. */
+	if (!smp_load_acquire(&eq->ready))
+		return false;
+	/* The flags are the last word of every kind of entry. */
+	flags = rnic_eq_entry(eq) + eq->entry_size - sizeof(*flags);
+	return !!(le32_to_cpu(READ_ONCE(*flags)) & RNIC_EQE_PHASE) ==
+	       !(eq->consumer & eq->depth);
+}
+
+/*
+ * Copies the next event and tells the device that it is consumed: from then
+ * on the device may reuse the entry, and only then the event may be acted on.
+ */
+static bool rnic_eq_take(struct rnic_eq *eq, void *event)
+{
+	struct rnic_eq_record *record = eq->queue.va;
+
+	if (!rnic_eq_pending(eq))
+		return false;
+	/* The flags word is stored last. */
+	dma_rmb();
+	memcpy(event, rnic_eq_entry(eq), eq->entry_size);
+	eq->consumer++;
+	/* The copy is complete before the entry is given back. */
+	mb();
+	WRITE_ONCE(record->consumer, cpu_to_le32(eq->consumer));
+	/* The device sees this before anything done about the event. */
+	mb();
+	return true;
+}
+
+static void rnic_eq_dispatch_completions(struct rnic_dev *dev,
+					 struct rnic_eq *eq)
+{
+	struct rnic_ceqe event;
+	u32 taken = 0;
+
+	while (rnic_eq_take(eq, &event)) {
+		rnic_cq_completion_event(dev, le32_to_cpu(event.cqn));
+		taken++;
+	}
+	/* It may have been full, and the device may hold events back. */
+	if (taken >= eq->depth)
+		rnic_write32(dev, RNIC_REG_EQ_KICK, eq->eqn);
+}
+
+static void rnic_eq_dispatch_async(struct rnic_dev *dev)
+{
+	struct rnic_eq *eq = &dev->async_eq;
+	struct rnic_aeqe event;
+
+	if (!rnic_eq_pending(eq))
+		return;
+	while (rnic_eq_take(eq, &event))
+		rnic_async_event(dev, &event);
+	rnic_write32(dev, RNIC_REG_EQ_KICK, eq->eqn);
+}
+
+static void rnic_eq_dispatch_cm(struct rnic_dev *dev)
+{
+	struct rnic_eq *eq = &dev->cm_eq;
+	struct rnic_cm_event event;
+
+	if (!rnic_eq_pending(eq))
+		return;
+	while (rnic_eq_take(eq, &event))
+		rnic_cm_event(dev, &event);
+	rnic_write32(dev, RNIC_REG_EQ_KICK, eq->eqn);
+}
+
+static void rnic_event_work(struct work_struct *work)
+{
+	struct rnic_dev *dev = container_of(work, struct rnic_dev, event_work);
+
+	if (rnic_failed(dev))
+		return;
+	rnic_eq_dispatch_async(dev);
+	rnic_eq_dispatch_cm(dev);
+}
+
+static irqreturn_t rnic_interrupt(int irq, void *data)
+{
+	struct rnic_vector *vector = data;
+	struct rnic_dev *dev = vector->dev;
+	struct rnic_eq *completions = READ_ONCE(vector->completions);
+
+	if (vector->index == 0) {
+		rnic_admin_poll(dev);
+		if (rnic_eq_pending(&dev->async_eq) ||
+		    rnic_eq_pending(&dev->cm_eq))
+			queue_work(dev->event_wq, &dev->event_work);
+	}
+	if (vector->index == dev->eth_vector)
+		rnic_netdev_interrupt(dev);
+	if (completions)
+		rnic_eq_dispatch_completions(dev, completions);
+	return IRQ_HANDLED;
+}
+
+static void rnic_vectors_release(struct rnic_dev *dev, unsigned int count)
+{
+	while (count--)
+		free_irq(pci_irq_vector(dev->pdev, count),
+			 &dev->vectors[count]);
+	pci_free_irq_vectors(dev->pdev);
+	kfree(dev->vectors);
+}
+
+static int rnic_vector_request(struct rnic_dev *dev, unsigned int i)
+{
+	struct rnic_vector *vector = &dev->vectors[i];
+
+	vector->dev = dev;
+	vector->index = i;
+	snprintf(vector->name, sizeof(vector->name), "rnic-%s-%u",
+		 pci_name(dev->pdev), i);
+	return request_irq(pci_irq_vector(dev->pdev, i), rnic_interrupt, 0,
+			   vector->name, vector);
+}
+
+/* Which vector is for what; completions take those from the return value up. */
+static unsigned int rnic_vectors_divide(struct rnic_dev *dev)
+{
+	dev->eth_vector = dev->num_vectors > 2 ? 1 : 0;
+	return dev->num_vectors > 2 ? 2 : dev->num_vectors - 1;
+}
+
+int rnic_vectors_init(struct rnic_dev *dev)
+{
+	u32 offered = RNIC_LIMITS_VECTORS(rnic_read32(dev, RNIC_REG_LIMITS));
+	unsigned int wanted = min(num_online_cpus() + 2, RNIC_MAX_VECTORS);
+	unsigned int i;
+	int ret;
+
+	ret = pci_alloc_irq_vectors(dev->pdev, 1, min(wanted, offered),
+				    PCI_IRQ_MSIX);
+	if (ret < 0)
+		return ret;
+	dev->num_vectors = ret;
+	dev->vectors = kcalloc(dev->num_vectors, sizeof(*dev->vectors),
+			       GFP_KERNEL);
+	if (!dev->vectors) {
+		pci_free_irq_vectors(dev->pdev);
+		return -ENOMEM;
+	}
+	dev->num_comp_eqs = dev->num_vectors - rnic_vectors_divide(dev);
+	for (i = 0; i < dev->num_vectors; i++) {
+		ret = rnic_vector_request(dev, i);
+		if (ret) {
+			rnic_vectors_release(dev, i);
+			return ret;
+		}
+	}
+	return 0;
+}
+
+void rnic_vectors_free(struct rnic_dev *dev)
+{
+	rnic_vectors_release(dev, dev->num_vectors);
+}
+
+static int rnic_eq_create(struct rnic_dev *dev, struct rnic_eq *eq,
+			  struct rnic_eq_params *params, u32 entry_size)
+{
+	struct rnic_page_table table;
+	int ret;
+
+	ret = rnic_queue_alloc(dev, &eq->queue, RNIC_QUEUE_RECORD_SIZE +
+			       (size_t)params->depth * entry_size);
+	if (ret)
+		return ret;
+	eq->depth = params->depth;
+	eq->entry_size = entry_size;
+	params->memory.ring_offset[0] = cpu_to_le32(RNIC_QUEUE_RECORD_SIZE);
+	ret = rnic_queue_describe(dev, &eq->queue, &params->memory, &table);
+	if (!ret)
+		ret = rnic_cmd_create_eq(dev, params, &eq->eqn);
+	if (ret) {
+		rnic_queue_free(dev, &eq->queue);
+		return ret;
+	}
+	/* Pairs with rnic_eq_pending(), in the interrupt handler. */
+	smp_store_release(&eq->ready, true);
+	return 0;
+}
+
+/* Waits for those who may be looking at it. */
+static void rnic_eq_destroy(struct rnic_dev *dev, struct rnic_eq *eq,
+			    unsigned int vector)
+{
+	if (!eq->ready)
+		return;
+	WRITE_ONCE(eq->ready, false);
+	synchronize_irq(pci_irq_vector(dev->pdev, vector));
+	flush_work(&dev->event_work);
+	if (rnic_cmd_destroy_eq(dev, eq->eqn))
+		rnic_fail(dev, "it would not give an event queue back");
+	rnic_queue_free(dev, &eq->queue);
+}
+
+static int rnic_comp_eq_create(struct rnic_dev *dev, unsigned int i)
+{
+	unsigned int vector = rnic_vectors_divide(dev) + i;
+	/* One event of each CQ is outstanding at most. */
+	struct rnic_eq_params params = {
+		.eq_class = RNIC_EQ_COMPLETION,
+		.vector = vector,
+		.depth = clamp_t(u32, roundup_pow_of_two(dev->limits.max_cq),
+				 2, RNIC_MAX_COMP_EQ_DEPTH),
+	};
+	int ret;
+
+	ret = rnic_eq_create(dev, &dev->comp_eqs[i], &params,
+			     sizeof(struct rnic_ceqe));
+	if (!ret)
+		WRITE_ONCE(dev->vectors[vector].completions,
+			   &dev->comp_eqs[i]);
+	return ret;
+}
+
+static int rnic_comp_eqs_create(struct rnic_dev *dev)
+{
+	unsigned int i;
+	int ret = 0;
+
+	dev->comp_eqs = kcalloc(dev->num_comp_eqs, sizeof(*dev->comp_eqs),
+				GFP_KERNEL);
+	if (!dev->comp_eqs)
+		return -ENOMEM;
+	for (i = 0; i < dev->num_comp_eqs && !ret; i++)
+		ret = rnic_comp_eq_create(dev, i);
+	return ret;
+}
+
+static void rnic_comp_eqs_destroy(struct rnic_dev *dev)
+{
+	unsigned int first = rnic_vectors_divide(dev);
+	unsigned int i;
+
+	if (!dev->comp_eqs)
+		return;
+	for (i = 0; i < dev->num_comp_eqs; i++) {
+		WRITE_ONCE(dev->vectors[first + i].completions, NULL);
+		rnic_eq_destroy(dev, &dev->comp_eqs[i], first + i);
+	}
+	kfree(dev->comp_eqs);
+}
+
+int rnic_eqs_create(struct rnic_dev *dev)
+{
+	struct rnic_eq_params async = {
+		.eq_class = RNIC_EQ_ASYNC,
+		.depth = RNIC_ASYNC_EQ_DEPTH,
+	};
+	struct rnic_eq_params cm = {
+		.eq_class = RNIC_EQ_CM,
+		.depth = RNIC_CM_EQ_DEPTH,
+	};
+	int ret;
+
+	INIT_WORK(&dev->event_work, rnic_event_work);
+	dev->event_wq = alloc_ordered_workqueue("rnic-%s", WQ_MEM_RECLAIM,
+						pci_name(dev->pdev));
+	if (!dev->event_wq)
+		return -ENOMEM;
+	ret = rnic_eq_create(dev, &dev->async_eq, &async,
+			     sizeof(struct rnic_aeqe));
+	if (!ret)
+		ret = rnic_eq_create(dev, &dev->cm_eq, &cm,
+				     sizeof(struct rnic_cm_event));
+	if (!ret)
+		ret = rnic_comp_eqs_create(dev);
+	if (ret)
+		rnic_eqs_destroy(dev);
+	return ret;
+}
+
+void rnic_eqs_destroy(struct rnic_dev *dev)
+{
+	rnic_comp_eqs_destroy(dev);
+	rnic_eq_destroy(dev, &dev->cm_eq, 0);
+	rnic_eq_destroy(dev, &dev->async_eq, 0);
+	destroy_workqueue(dev->event_wq);
+}

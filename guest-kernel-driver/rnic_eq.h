@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * rnic: event queues, and the interrupts that announce them.
+ */
+#ifndef RNIC_EQ_H
+#define RNIC_EQ_H
+
+#include <linux/types.h>
+
+#include "rnic-hw.h"
+#include "rnic_queue_memory.h"
+
+struct rnic_dev;
+
+struct rnic_eq {
+	u32 eqn;
+	u32 depth;
+	u32 entry_size;
+	u32 consumer;
+	bool ready;		/* exists; interrupts look at this first */
+	struct rnic_queue queue;
+};
+
+int rnic_vectors_init(struct rnic_dev *dev);
+void rnic_vectors_free(struct rnic_dev *dev);
+
+/* The queues for asynchronous, connection and completion events. */
+int rnic_eqs_create(struct rnic_dev *dev);
+void rnic_eqs_destroy(struct rnic_dev *dev);
+
+#endif /* RNIC_EQ_H */

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * rnic: states and attributes of queue pairs.
+ *
+ * The device knows Idle, RTS, Closing, Terminate and Error. RESET, INIT and
+ * RTR are Idle, and remembered here; SQD is Closing, SQE is Terminate. Only
+ * iw_cm takes a QP to RTS. A QP goes from Closing to Idle by itself, but Linux
+ * expects one that has lost its connection to flush what is posted: see
+ * rnic_qp_leave_idle().
+ */
+
+#include <linux/delay.h>
+
+#include "rnic.h"
+#include "rnic_commands.h"
+#include "rnic_verbs.h"
+
+#define RNIC_FLUSH_TIMEOUT	(5 * HZ)
+
+static int rnic_qp_set_state(struct rnic_qp *qp, u8 state)
+{
+	struct rnic_qp_change change = {
+		.mask = RNIC_QP_MODIFY_STATE,
+		.state = state,
+	};
+
+	return rnic_cmd_modify_qp(to_rnic_dev(qp->ibqp.device), qp->qpn,
+				  &change);
+}
+
+static u8 rnic_qp_state_bit(struct rnic_qp *qp)
+{
+	struct rnic_qp_info info;
+
+	if (rnic_cmd_query_qp(to_rnic_dev(qp->ibqp.device), qp->qpn, &info))
+		return 0;
+	return BIT(info.state);
+}
+
+void rnic_qp_leave_idle(struct rnic_qp *qp)
+{
+	mutex_lock(&qp->modify_lock);
+	if (rnic_qp_state_bit(qp) & BIT(RNIC_QPS_IDLE))
+		rnic_qp_set_state(qp, RNIC_QPS_ERROR);
+	mutex_unlock(&qp->modify_lock);
+}
+
+/*
+ * Those who disconnect or drain do not know whether the peer or an error came
+ * first: it is as good if the QP already is on its way to where they want it.
+ */
+static int rnic_qp_set_state_unless(struct rnic_qp *qp, u8 state,
+				    u8 good_states)
+{
+	int ret = rnic_qp_set_state(qp, state);
+
+	if (ret == -EINVAL && (rnic_qp_state_bit(qp) & good_states))
+		return 0;
+	return ret;
+}
+
+static int rnic_qp_close(struct rnic_qp *qp)
+{
+	return rnic_qp_set_state_unless(qp, RNIC_QPS_CLOSING,
+					BIT(RNIC_QPS_IDLE) |
+					BIT(RNIC_QPS_CLOSING) |
+					BIT(RNIC_QPS_TERMINATE) |
+					BIT(RNIC_QPS_ERROR));
+}
+
+static int rnic_qp_try_error(struct rnic_qp *qp)
+{
+	return rnic_qp_set_state_unless(qp, RNIC_QPS_ERROR,
+					BIT(RNIC_QPS_CLOSING) |
+					BIT(RNIC_QPS_TERMINATE) |
+					BIT(RNIC_QPS_ERROR));
+}
+
+/*
+ * Closing ends in Idle, and then rnic_qp_leave_idle() makes it Error. If it
+ * ends just after it has refused to become Error, Idle does not refuse.
+ */
+static int rnic_qp_to_error(struct rnic_qp *qp)
+{
+	int ret = rnic_qp_try_error(qp);
+
+	return ret == -EINVAL ? rnic_qp_try_error(qp) : ret;
+}
+
+/* By way of Error, where the device forgets what is posted. */
+static int rnic_qp_error_to_idle(struct rnic_qp *qp)
+{
+	unsigned long deadline = jiffies + RNIC_FLUSH_TIMEOUT;
+	int ret;
+
+	for (;;) {
+		rnic_qp_to_error(qp);
+		ret = rnic_qp_set_state(qp, RNIC_QPS_IDLE);
+		/* It still flushes, or it is not in Error yet. */
+		if ((ret != -EBUSY && ret != -EINVAL) ||
+		    time_after(jiffies, deadline))
+			return ret;
+		usleep_range(1000, 2000);
+	}
+}
+
+static int rnic_qp_reset(struct rnic_qp *qp)
+{
+	int ret = rnic_qp_error_to_idle(qp);
+
+	if (ret)
+		return ret;
+	rnic_qp_forget_completions(qp);
+	qp->idle_state = IB_QPS_RESET;
+	return 0;
+}
+
+/*
+ * rdma_cm takes the QP of a connecting side to INIT with no access at all, and
+ * never changes that, but a peer that reads and writes is expected to succeed.
+ * So with a change of state nothing means all; without, it means nothing.
+ */
+static u32 rnic_qp_access_enables(const struct rnic_qp *qp,
+				  const struct ib_qp_attr *attr, int mask)
+{
+	int access = attr->qp_access_flags;
+	u32 enables = qp->enables;
+
+	if (!access && (mask & IB_QP_STATE))
+		return enables | RNIC_QP_ENABLE_READ | RNIC_QP_ENABLE_WRITE;
+	if (access & IB_ACCESS_REMOTE_READ)
+		enables |= RNIC_QP_ENABLE_READ;
+	if (access & IB_ACCESS_REMOTE_WRITE)
+		enables |= RNIC_QP_ENABLE_WRITE;
+	return enables;
+}
+
+static int rnic_qp_set_attributes(struct rnic_qp *qp,
+				  const struct ib_qp_attr *attr, int mask)
+{
+	struct rnic_qp_change change = {};
+
+	if (mask & IB_QP_ACCESS_FLAGS) {
+		change.mask |= RNIC_QP_MODIFY_ENABLES;
+		change.enables = rnic_qp_access_enables(qp, attr, mask);
+	}
+	if (mask & IB_QP_MAX_DEST_RD_ATOMIC) {
+		change.mask |= RNIC_QP_MODIFY_IRD;
+		change.ird = attr->max_dest_rd_atomic;
+	}
+	if (mask & IB_QP_MAX_QP_RD_ATOMIC) {
+		change.mask |= RNIC_QP_MODIFY_ORD;
+		change.ord = attr->max_rd_atomic;
+	}
+	if (!change.mask)
+		return 0;
+	return rnic_cmd_modify_qp(to_rnic_dev(qp->ibqp.device), qp->qpn,
+				  &change);
+}
+
+/* INIT and RTR, which rdma_cm goes through before it connects or accepts. */
+static int rnic_qp_prepare(struct rnic_qp *qp, enum ib_qp_state state)
+{
+	int ret = rnic_qp_set_state(qp, RNIC_QPS_IDLE);
+
+	if (!ret)
+		qp->idle_state = state;
+	return ret;
+}
+
+static int rnic_qp_change_state(struct rnic_qp *qp, enum ib_qp_state state)
+{
+	switch (state) {
+	case IB_QPS_RESET:
+		return rnic_qp_reset(qp);
+	case IB_QPS_INIT:
+	case IB_QPS_RTR:
+		return rnic_qp_prepare(qp, state);
+	case IB_QPS_RTS:
+		return rnic_qp_set_state(qp, RNIC_QPS_RTS);
+	case IB_QPS_SQD:
+		return rnic_qp_close(qp);
+	case IB_QPS_SQE:
+		return rnic_qp_set_state(qp, RNIC_QPS_TERMINATE);
+	case IB_QPS_ERR:
+		return rnic_qp_to_error(qp);
+	default:
+		return -EINVAL;
+	}
+}
+
+static bool rnic_qp_state_takes_attributes(enum ib_qp_state state)
+{
+	return state == IB_QPS_INIT || state == IB_QPS_RTR ||
+	       state == IB_QPS_RTS;
+}
+
+static int rnic_qp_modify_locked(struct rnic_qp *qp,
+				 const struct ib_qp_attr *attr, int mask)
+{
+	int ret;
+
+	if (mask & IB_QP_STATE) {
+		ret = rnic_qp_change_state(qp, attr->qp_state);
+		if (ret || !rnic_qp_state_takes_attributes(attr->qp_state))
+			return ret;
+	}
+	return rnic_qp_set_attributes(qp, attr, mask);
+}
+
+int rnic_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+		   struct ib_udata *udata)
+{
+	struct rnic_qp *qp = to_rnic_qp(ibqp);
+	int ret;
+
+	/* A peer's address: connecting without iw_cm. */
+	if (mask & (~IB_QP_ATTR_STANDARD_BITS | IB_QP_AV | IB_QP_DEST_QPN))
+		return -EOPNOTSUPP;
+	mutex_lock(&qp->modify_lock);
+	ret = rnic_qp_modify_locked(qp, attr, mask);
+	mutex_unlock(&qp->modify_lock);
+	return ret;
+}
+
+static enum ib_qp_state rnic_qp_ib_state(const struct rnic_qp *qp, u8 state)
+{
+	switch (state) {
+	case RNIC_QPS_IDLE:
+		return qp->idle_state;
+	case RNIC_QPS_RTS:
+		return IB_QPS_RTS;
+	case RNIC_QPS_CLOSING:
+		return IB_QPS_SQD;
+	case RNIC_QPS_TERMINATE:
+		return IB_QPS_SQE;
+	default:
+		return IB_QPS_ERR;
+	}
+}
+
+static int rnic_qp_ib_access(u32 enables)
+{
+	int access = IB_ACCESS_LOCAL_WRITE;
+
+	if (enables & RNIC_QP_ENABLE_READ)
+		access |= IB_ACCESS_REMOTE_READ;
+	if (enables & RNIC_QP_ENABLE_WRITE)
+		access |= IB_ACCESS_REMOTE_WRITE;
+	return access;
+}
+
+int rnic_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+		  struct ib_qp_init_attr *init_attr)
+{
+	struct rnic_dev *dev = to_rnic_dev(ibqp->device);
+	struct rnic_qp *qp = to_rnic_qp(ibqp);
+	struct rnic_qp_info info;
+	int ret;
+
+	ret = rnic_cmd_query_qp(dev, qp->qpn, &info);
+	if (ret)
+		return ret;
+	memset(attr, 0, sizeof(*attr));
+	memset(init_attr, 0, sizeof(*init_attr));
+	attr->qp_state = rnic_qp_ib_state(qp, info.state);
+	attr->cur_qp_state = attr->qp_state;
+	attr->qp_access_flags = rnic_qp_ib_access(info.enables);
+	attr->max_rd_atomic = info.ord;
+	attr->max_dest_rd_atomic = info.ird;
+	attr->path_mtu = ib_mtu_int_to_enum(READ_ONCE(dev->netdev->mtu));
+	attr->port_num = 1;
+	attr->cap = qp->cap;
+	init_attr->qp_type = ibqp->qp_type;
+	init_attr->qp_context = ibqp->qp_context;
+	init_attr->event_handler = ibqp->event_handler;
+	init_attr->send_cq = ibqp->send_cq;
+	init_attr->recv_cq = ibqp->recv_cq;
+	init_attr->srq = ibqp->srq;
+	init_attr->cap = qp->cap;
+	init_attr->sq_sig_type = qp->enables & RNIC_QP_SIGNAL_ALL ?
+				 IB_SIGNAL_ALL_WR : IB_SIGNAL_REQ_WR;
+	return 0;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * rnic: memory that a queue shares with the device, the process's own or the
+ * kernel's: a record, then rings.
+ */
+#ifndef RNIC_QUEUE_MEMORY_H
+#define RNIC_QUEUE_MEMORY_H
+
+#include <linux/types.h>
+
+#include "rnic-hw.h"
+#include "rnic_page_list.h"
+
+struct ib_umem;
+struct rnic_dev;
+
+#define RNIC_MAX_QUEUE_MEMORY	(64 << 20)
+
+struct rnic_queue {
+	struct ib_umem *umem;		/* a process's memory, or */
+	void *va;			/* the kernel's, zeroed */
+	dma_addr_t dma;
+	size_t size;
+};
+
+/* One ring in a process's memory; checked against the rest of it. */
+struct rnic_user_ring {
+	u32 offset;
+	u32 depth;
+	u32 min_depth;
+	u32 max_depth;
+	unsigned int shift;		/* an entry has 1 << shift octets */
+};
+
+int rnic_queue_alloc(struct rnic_dev *dev, struct rnic_queue *queue,
+		     size_t size);
+int rnic_queue_pin(struct rnic_dev *dev, struct rnic_queue *queue,
+		   u64 addr, u32 length);
+void rnic_queue_free(struct rnic_dev *dev, struct rnic_queue *queue);
+
+/*
+ * Tells where the queue is, for the command that creates it. The table is to
+ * be freed after that command.
+ */
+int rnic_queue_describe(struct rnic_dev *dev, const struct rnic_queue *queue,
+			struct rnic_queue_memory *memory,
+			struct rnic_page_table *table);
+
+/* 0, or -EINVAL if a process's rings are not as rnic-abi.h wants them. */
+int rnic_check_user_rings(u32 length, const struct rnic_user_ring *rings,
+			  unsigned int count);
+
+#endif /* RNIC_QUEUE_MEMORY_H */

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * rnic: processes' contexts and the doorbell pages mapped into them.
+ *
+ * Where pages are larger than doorbell pages a process is given as many of the
+ * latter as make one of the former, and uses the first: it can then reach
+ * nobody else's.
+ */
+
+#include <linux/mm.h>
+
+#include "rnic.h"
+#include "rnic_udata.h"
+#include "rnic_verbs.h"
+
+/* Doorbell pages in a page. */
+#define RNIC_DOORBELL_GROUP	(PAGE_SIZE / RNIC_DOORBELL_PAGE_SIZE)
+
+struct rnic_mmap_entry {
+	struct rdma_user_mmap_entry entry;
+	struct rnic_dev *dev;
+	unsigned int group;
+};
+
+static struct rnic_mmap_entry *
+to_rnic_mmap_entry(struct rdma_user_mmap_entry *entry)
+{
+	return container_of(entry, struct rnic_mmap_entry, entry);
+}
+
+u32 rnic_doorbell_page(struct ib_udata *udata)
+{
+	struct rnic_ucontext *uc =
+		rdma_udata_to_drv_context(udata, struct rnic_ucontext,
+					  ibucontext);
+
+	return uc ? uc->doorbell_page : RNIC_KERNEL_DOORBELL_PAGE;
+}
+
+static phys_addr_t rnic_doorbell_address(struct rnic_dev *dev,
+					 unsigned int group)
+{
+	return pci_resource_start(dev->pdev, RNIC_BAR_DOORBELLS) +
+	       (phys_addr_t)group * PAGE_SIZE;
+}
+
+/* Group 0 has the kernel's page. */
+static int rnic_doorbell_group_get(struct rnic_dev *dev)
+{
+	u32 limits = rnic_read32(dev, RNIC_REG_LIMITS);
+	u32 groups = RNIC_LIMITS_DOORBELL_PAGES(limits) / RNIC_DOORBELL_GROUP;
+
+	if (!PAGE_ALIGNED(rnic_doorbell_address(dev, 0)) || groups < 2)
+		return -EOPNOTSUPP;
+	return ida_alloc_range(&dev->doorbell_pages, 1, groups - 1,
+			       GFP_KERNEL);
+}
+
+static int rnic_doorbell_map_offer(struct rnic_dev *dev,
+				   struct rnic_ucontext *uc)
+{
+	struct rnic_mmap_entry *entry;
+	int group = rnic_doorbell_group_get(dev);
+	int ret;
+
+	if (group < 0)
+		return group;
+	entry = kzalloc(sizeof(*entry), GFP_KERNEL);
+	if (!entry) {
+		ida_free(&dev->doorbell_pages, group);
+		return -ENOMEM;
+	}
+	entry->dev = dev;
+	entry->group = group;
+	ret = rdma_user_mmap_entry_insert(&uc->ibucontext, &entry->entry,
+					  PAGE_SIZE);
+	if (ret) {
+		rnic_mmap_free(&entry->entry);
+		return ret;
+	}
+	uc->doorbell_entry = &entry->entry;
+	uc->doorbell_page = group * RNIC_DOORBELL_GROUP;
+	return 0;
+}
+
+int rnic_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata)
+{
+	struct rnic_dev *dev = to_rnic_dev(ibuc->device);
+	struct rnic_ucontext *uc = to_rnic_ucontext(ibuc);
+	struct rnic_uresp_alloc_ucontext response = {
+		.features = dev->features,
+		.db_mmap_length = PAGE_SIZE,
+		.max_sq_units = dev->limits.max_sq_units,
+		.max_rq_wr = dev->limits.max_rq_wr,
+		.max_cqe = dev->limits.max_cqe,
+		.max_inline = dev->limits.max_inline,
+		.max_send_sge = dev->limits.max_send_sge,
+		.max_write_sge = dev->limits.max_write_sge,
+		.max_recv_sge = dev->limits.max_recv_sge,
+		.max_read_sge = dev->limits.max_read_sge,
+		.max_srq_wr = dev->limits.max_srq_wr,
+	};
+	int ret;
+
+	ret = rnic_udata_none(udata);
+	if (!ret)
+		ret = rnic_doorbell_map_offer(dev, uc);
+	if (ret)
+		return ret;
+	response.db_mmap_key = rdma_user_mmap_get_offset(uc->doorbell_entry);
+	ret = rnic_udata_answer(udata, &response, sizeof(response));
+	if (ret)
+		rdma_user_mmap_entry_remove(uc->doorbell_entry);
+	return ret;
+}
+
+void rnic_dealloc_ucontext(struct ib_ucontext *ibuc)
+{
+	rdma_user_mmap_entry_remove(to_rnic_ucontext(ibuc)->doorbell_entry);
+}
+
+/* The core unmaps what rdma_user_mmap_io() mapped; there is nothing else. */
+void rnic_disassociate_ucontext(struct ib_ucontext *ibuc)
+{
+}
+
+int rnic_mmap(struct ib_ucontext *ibuc, struct vm_area_struct *vma)
+{
+	struct rnic_dev *dev = to_rnic_dev(ibuc->device);
+	struct rdma_user_mmap_entry *entry;
+	unsigned int group;
+	int ret;
+
+	entry = rdma_user_mmap_entry_get(ibuc, vma);
+	if (!entry)
+		return -EINVAL;
+	group = to_rnic_mmap_entry(entry)->group;
+	ret = rdma_user_mmap_io(ibuc, vma,
+				PHYS_PFN(rnic_doorbell_address(dev, group)),
+				PAGE_SIZE, pgprot_noncached(vma->vm_page_prot),
+				entry);
+	rdma_user_mmap_entry_put(entry);
+	return ret;
+}
+
+/* Only when the last mapping is gone may another process have the page. */
+void rnic_mmap_free(struct rdma_user_mmap_entry *entry)
+{
+	struct rnic_mmap_entry *mine = to_rnic_mmap_entry(entry);
+
+	ida_free(&mine->dev->doorbell_pages, mine->group);
+	kfree(mine);
+}

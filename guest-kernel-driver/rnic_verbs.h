@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * rnic: the verbs objects and operations.
+ */
+#ifndef RNIC_VERBS_H
+#define RNIC_VERBS_H
+
+#include <rdma/ib_verbs.h>
+
+#include "rnic.h"
+#include "rnic_queue_memory.h"
+
+struct iw_cm_id;
+
+#define RNIC_KERNEL_DOORBELL_PAGE	0
+
+struct rnic_ucontext {
+	struct ib_ucontext ibucontext;
+	struct rdma_user_mmap_entry *doorbell_entry;
+	u32 doorbell_page;
+};
+
+struct rnic_pd {
+	struct ib_pd ibpd;
+	u32 pdn;
+};
+
+struct rnic_mr {
+	struct ib_mr ibmr;
+	/* A process's memory: */
+	struct ib_umem *umem;
+	int access;			/* IB_ACCESS_* */
+	u64 iova;			/* of its first octet */
+	bool gone;			/* a failed rereg_mr has taken it away */
+	/* For Fast-Register, while the device reads it: */
+	__le64 *pages;
+	dma_addr_t pages_dma;
+	u32 max_pages;
+	u32 num_pages;
+};
+
+struct rnic_mw {
+	struct ib_mw ibmw;
+};
+
+struct rnic_cq {
+	struct ib_cq ibcq;
+	struct rnic_ref ref;
+	u32 cqn;
+	u32 depth;
+	struct rnic_queue queue;
+	/* The kernel's only. */
+	spinlock_t lock;		/* the ring and consumer */
+	struct rnic_cqe *ring;
+	u32 consumer;
+};
+
+/* One of the kernel's work queues; sq counts units, rq and S-RQ WQEs. */
+struct rnic_wq {
+	spinlock_t lock;		/* the ring, producer and consumer */
+	u8 *ring;			/* NULL: not the kernel's */
+	u32 depth;
+	u32 producer;
+	u32 consumer;			/* as completions told, see poll_cq */
+	/* Of receive queues: */
+	u32 max_sge;
+	u8 wqe_shift;
+};
+
+struct rnic_srq {
+	struct ib_srq ibsrq;
+	struct rnic_ref ref;
+	u32 srqn;
+	struct rnic_queue queue;
+	struct rnic_wq wq;
+};
+
+enum rnic_cm_state {
+	RNIC_CM_NONE,
+	RNIC_CM_CONNECTING,
+	RNIC_CM_ACCEPTING,
+	RNIC_CM_CONNECTED,
+	RNIC_CM_PEER_CLOSED,		/* connected, and iw_cm knows of the FIN */
+};
+
+/* The connection of a QP, see rnic_cm.c. */
+struct rnic_connection {
+	/* Held over an iw_cm event, so that events come in order. */
+	struct mutex lock;
+	enum rnic_cm_state state;
+	struct iw_cm_id *cm_id;		/* referenced, unless NONE */
+	u64 cookie;			/* what the device's events must say */
+};
+
+struct rnic_qp {
+	struct ib_qp ibqp;
+	struct rnic_ref ref;
+	u32 qpn;
+	struct rnic_queue queue;
+	struct ib_qp_cap cap;
+	u32 enables;			/* RNIC_QP_* that never change */
+	/* Serializes modify_qp, and protects idle_state. */
+	struct mutex modify_lock;
+	enum ib_qp_state idle_state;	/* which of those that are Idle */
+	struct rnic_connection connection;
+	/* The kernel's only. */
+	struct rnic_wq sq;
+	struct rnic_wq rq;
+};
+
+static inline struct rnic_ucontext *to_rnic_ucontext(struct ib_ucontext *ibuc)
+{
+	return container_of(ibuc, struct rnic_ucontext, ibucontext);
+}
+
+static inline struct rnic_pd *to_rnic_pd(struct ib_pd *ibpd)
+{
+	return container_of(ibpd, struct rnic_pd, ibpd);
+}
+
+static inline struct rnic_mr *to_rnic_mr(struct ib_mr *ibmr)
+{
+	return container_of(ibmr, struct rnic_mr, ibmr);
+}
+
+static inline struct rnic_cq *to_rnic_cq(struct ib_cq *ibcq)
+{
+	return container_of(ibcq, struct rnic_cq, ibcq);
+}
+
+static inline struct rnic_qp *to_rnic_qp(struct ib_qp *ibqp)
+{
+	return container_of(ibqp, struct rnic_qp, ibqp);
+}
+
+static inline struct rnic_srq *to_rnic_srq(struct ib_srq *ibsrq)
+{
+	return container_of(ibsrq, struct rnic_srq, ibsrq);
+}
+
+/* The doorbell page of whoever calls: a process, or with NULL the kernel. */
+u32 rnic_doorbell_page(struct ib_udata *udata);
+
+/* rnic_device.c */
+int rnic_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
+		      struct ib_udata *udata);
+int rnic_query_port(struct ib_device *ibdev, u32 port,
+		    struct ib_port_attr *attr);
+int rnic_get_port_immutable(struct ib_device *ibdev, u32 port,
+			    struct ib_port_immutable *immutable);
+int rnic_query_gid(struct ib_device *ibdev, u32 port, int index,
+		   union ib_gid *gid);
+void rnic_get_dev_fw_str(struct ib_device *ibdev, char *str);
+
+/* rnic_counters.c */
+struct rdma_hw_stats *rnic_alloc_hw_port_stats(struct ib_device *ibdev,
+					       u32 port);
+int rnic_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats,
+		      u32 port, int index);
+
+/* rnic_ucontext.c */
+int rnic_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata);
+void rnic_dealloc_ucontext(struct ib_ucontext *ibuc);
+void rnic_disassociate_ucontext(struct ib_ucontext *ibuc);
+int rnic_mmap(struct ib_ucontext *ibuc, struct vm_area_struct *vma);
+void rnic_mmap_free(struct rdma_user_mmap_entry *entry);
+
+/* rnic_pd.c */
+int rnic_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
+int rnic_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
+
+/* The part of an STag that is not the key. */
+static inline u32 rnic_stag_index(u32 stag)
+{
+	return stag >> 8;
+}
+
+/* rnic_mr.c */
+u8 rnic_access_rights(int ib_access);
+/* A new key each time, so that stale STags are found out. */
+u8 rnic_next_key(struct rnic_dev *dev);
+void rnic_mr_set_stag(struct rnic_mr *mr, u32 stag);
+struct ib_mr *rnic_get_dma_mr(struct ib_pd *ibpd, int access);
+struct ib_mr *rnic_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type,
+			    u32 max_pages);
+int rnic_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int count,
+		   unsigned int *offset);
+int rnic_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata);
+
+/* rnic_user_mr.c */
+struct ib_mr *rnic_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
+			       u64 virt_addr, int access, RNIC_DMAH_PARAMETER
+			       struct ib_udata *udata);
+struct ib_mr *rnic_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset,
+				      u64 length, u64 virt_addr, int fd,
+				      int access, RNIC_DMAH_PARAMETER
+				      RNIC_DMABUF_UDATA *udata);
+struct ib_mr *rnic_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
+				 u64 length, u64 virt_addr, int access,
+				 struct ib_pd *ibpd, struct ib_udata *udata);
+
+/* rnic_mw.c */
+int rnic_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata);
+int rnic_dealloc_mw(struct ib_mw *ibmw);
+
+/* rnic_cq.c */
+int rnic_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
+		   RNIC_CQ_UDATA *udata);
+int rnic_create_user_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
+			RNIC_CQ_UDATA *udata);
+int rnic_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata);
+/* With a reference, or NULL. */
+struct rnic_cq *rnic_cq_get(struct rnic_dev *dev, u32 cqn);
+void rnic_cq_completion_event(struct rnic_dev *dev, u32 cqn);
+
+/* rnic_qp.c */
+int rnic_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr,
+		   struct ib_udata *udata);
+int rnic_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata);
+/* With a reference, or NULL. */
+struct rnic_qp *rnic_qp_get(struct rnic_dev *dev, u32 qpn);
+/* When all that the kernel has posted is done or flushed. */
+void rnic_qp_forget_completions(struct rnic_qp *qp);
+
+/* rnic_srq.c */
+int rnic_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *attr,
+		    struct ib_udata *udata);
+int rnic_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
+		    enum ib_srq_attr_mask mask, struct ib_udata *udata);
+int rnic_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr);
+int rnic_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata);
+/* With a reference, or NULL. */
+struct rnic_srq *rnic_srq_get(struct rnic_dev *dev, u32 srqn);
+/* A completion of one of the kernel's WRs was polled. */
+void rnic_srq_consumed(struct rnic_srq *srq);
+
+/* rnic_qp_modify.c */
+int rnic_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+		   struct ib_udata *udata);
+int rnic_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+		  struct ib_qp_init_attr *init_attr);
+/* Puts a QP that is in Idle in Error; one that is not stays as it is. */
+void rnic_qp_leave_idle(struct rnic_qp *qp);
+
+/* rnic_post.c, rnic_poll.c, rnic_drain.c: the kernel's own use of queues */
+int rnic_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
+		   const struct ib_send_wr **bad_wr);
+int rnic_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
+		   const struct ib_recv_wr **bad_wr);
+int rnic_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
+		       const struct ib_recv_wr **bad_wr);
+/* The smallest stride of a receive queue that has room for max_sge. */
+u8 rnic_receive_wqe_shift(u32 max_sge);
+int rnic_poll_cq(struct ib_cq *ibcq, int count, struct ib_wc *wc);
+int rnic_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags);
+/* Takes what is left of a QP off a CQ. */
+void rnic_cq_forget_qp(struct rnic_cq *cq, struct rnic_qp *qp);
+void rnic_drain_sq(struct ib_qp *ibqp);
+void rnic_drain_rq(struct ib_qp *ibqp);
+
+#endif /* RNIC_VERBS_H */

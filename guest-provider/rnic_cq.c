@@ -1,0 +1,544 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Completion queues.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include <util/mmio.h>
+#include <util/udma_barrier.h>
+#include <util/util.h>
+
+#include "rnic.h"
+
+#define RNIC_CQ_RING_OFFSET	RNIC_QUEUE_RECORD_SIZE
+#define RNIC_CQ_MIN_DEPTH	2
+
+static void lock_cq(struct rnic_cq *cq)
+{
+	if (!cq->single_threaded)
+		pthread_spin_lock(&cq->lock);
+}
+
+static void unlock_cq(struct rnic_cq *cq)
+{
+	if (!cq->single_threaded)
+		pthread_spin_unlock(&cq->lock);
+}
+
+/* ------------------------------------------------ what a CQE says */
+
+/* RDMAP and DDP protection errors have type 1 (RFC 5040 4.8, RFC 5041 7.2). */
+static enum ibv_wc_status terminate_status(uint32_t code)
+{
+	return (code & 0x0f00) == 0x0100 && code < 0x2000 ?
+	       IBV_WC_REM_ACCESS_ERR : IBV_WC_REM_OP_ERR;
+}
+
+/* The specification's figure 36 in Linux's terms. */
+static enum ibv_wc_status wc_status(const struct rnic_cqe *cqe)
+{
+	bool bind = !(cqe->flags & RNIC_CQE_RECEIVE) &&
+		    cqe->opcode == RNIC_SQ_BIND_MW;
+
+	switch (cqe->status) {
+	case RNIC_WC_SUCCESS:
+		return IBV_WC_SUCCESS;
+	case RNIC_WC_FLUSHED:
+		return IBV_WC_WR_FLUSH_ERR;
+	case RNIC_WC_QP_CATASTROPHIC:
+		return IBV_WC_FATAL_ERR;
+	case RNIC_WC_REMOTE_TERMINATION:
+		return terminate_status(le32toh(cqe->imm));
+	case RNIC_WC_INVALID_STAG:
+	case RNIC_WC_INVALID_PD:
+	case RNIC_WC_WRAP:
+		return IBV_WC_LOC_PROT_ERR;
+	case RNIC_WC_BASE_BOUNDS:
+		return bind ? IBV_WC_MW_BIND_ERR : IBV_WC_LOC_PROT_ERR;
+	case RNIC_WC_ACCESS_VIOLATION:
+		return bind ? IBV_WC_MW_BIND_ERR : IBV_WC_LOC_ACCESS_ERR;
+	case RNIC_WC_INVALIDATE_STAG:
+		return IBV_WC_REM_INV_REQ_ERR;
+	case RNIC_WC_STAG_NOT_INVALID:
+		return bind ? IBV_WC_MW_BIND_ERR : IBV_WC_LOC_QP_OP_ERR;
+	case RNIC_WC_INVALID_REGION:
+	case RNIC_WC_INVALID_WINDOW:
+		return IBV_WC_MW_BIND_ERR;
+	case RNIC_WC_INVALID_LENGTH:
+	case RNIC_WC_MESSAGE_TOO_LONG:
+		return IBV_WC_LOC_LEN_ERR;
+	case RNIC_WC_INVALID_WQE:
+	case RNIC_WC_ZERO_READ_RESOURCES:
+	case RNIC_WC_NOT_PRIVILEGED:
+	case RNIC_WC_INVALID_PAGE_SIZE:
+	case RNIC_WC_INVALID_PBL_SIZE:
+	case RNIC_WC_INVALID_PBL_ENTRY:
+	case RNIC_WC_INVALID_FBO:
+	case RNIC_WC_INVALID_REGISTER_LENGTH:
+	case RNIC_WC_INVALID_ACCESS_RIGHTS:
+	case RNIC_WC_PBL_TOO_LONG:
+	case RNIC_WC_INVALID_VA:
+	case RNIC_WC_UNSUPPORTED:
+		return IBV_WC_LOC_QP_OP_ERR;
+	default:
+		return IBV_WC_GENERAL_ERR;
+	}
+}
+
+/* The merged statuses above stay distinguishable by this. */
+static uint32_t wc_vendor_err(const struct rnic_cqe *cqe)
+{
+	return cqe->status == RNIC_WC_SUCCESS ? 0 : cqe->status;
+}
+
+static enum ibv_wc_opcode wc_opcode(const struct rnic_cqe *cqe)
+{
+	if (cqe->flags & RNIC_CQE_RECEIVE)
+		return IBV_WC_RECV;
+
+	switch (cqe->opcode) {
+	case RNIC_SQ_RDMA_WRITE:
+	case RNIC_SQ_WRITE_IMMEDIATE:
+		return IBV_WC_RDMA_WRITE;
+	case RNIC_SQ_RDMA_READ:
+	case RNIC_SQ_RDMA_READ_INVALIDATE:
+		return IBV_WC_RDMA_READ;
+	case RNIC_SQ_BIND_MW:
+		return IBV_WC_BIND_MW;
+	case RNIC_SQ_LOCAL_INVALIDATE:
+		return IBV_WC_LOCAL_INV;
+	case RNIC_SQ_FETCH_ADD:
+		return IBV_WC_FETCH_ADD;
+	case RNIC_SQ_COMPARE_SWAP:
+		return IBV_WC_COMP_SWAP;
+	default:
+		return IBV_WC_SEND;
+	}
+}
+
+static unsigned int wc_flags(const struct rnic_cqe *cqe)
+{
+	unsigned int flags = 0;
+
+	if (cqe->flags & RNIC_CQE_IMMEDIATE)
+		flags |= IBV_WC_WITH_IMM;
+	if (cqe->flags & RNIC_CQE_INVALIDATED)
+		flags |= IBV_WC_WITH_INV;
+	return flags;
+}
+
+/* Immediate data, or the STag that was invalidated: verbs has one field. */
+static __be32 wc_imm_data(const struct rnic_cqe *cqe)
+{
+	if (cqe->flags & RNIC_CQE_INVALIDATED)
+		return (__force __be32)le32toh(cqe->stag);
+	return (__force __be32)cqe->imm;
+}
+
+static void fill_wc(struct ibv_wc *wc, const struct rnic_cqe *cqe)
+{
+	*wc = (struct ibv_wc) {
+		.wr_id = le64toh(cqe->wr_id),
+		.status = wc_status(cqe),
+		.opcode = wc_opcode(cqe),
+		.vendor_err = wc_vendor_err(cqe),
+		.byte_len = le32toh(cqe->byte_len),
+		.imm_data = wc_imm_data(cqe),
+		.qp_num = le32toh(cqe->qpn),
+		.wc_flags = wc_flags(cqe),
+	};
+}
+
+/* --------------------------------------------------------- polling */
+
+/* The CQE number index if the device has stored it, else NULL. */
+static struct rnic_cqe *valid_cqe(struct rnic_cq *cq, uint32_t index)
+{
+	struct rnic_cqe *cqe = &cq->ring[index & (cq->depth - 1)];
+	uint8_t flags = *(volatile __u8 *)&cqe->flags;
+
+	if (!!(flags & RNIC_CQE_PHASE) != !(index & cq->depth))
+		return NULL;
+
+	/* The rest was stored before the word that holds the flags. */
+	udma_from_device_barrier();
+	return cqe;
+}
+
+/* Any one entry, see rnic_srq.c; with the lock of the CQ held. */
+static void free_srq_entry(struct ibv_srq *ibsrq)
+{
+	atomic_fetch_add_explicit(&to_rsrq(ibsrq)->wq.consumer, 1,
+				  memory_order_release);
+}
+
+/* Frees what cqe covers in its work queue; false if its QP is no more. */
+static bool free_entries(struct rnic_cq *cq, const struct rnic_cqe *cqe)
+{
+	struct rnic_qp *qp = rnic_find_qp(to_rctx(cq->vcq.cq.context),
+					  le32toh(cqe->qpn));
+	struct rnic_wq *wq;
+
+	if (!qp)
+		return false;
+
+	if ((cqe->flags & RNIC_CQE_RECEIVE) && qp->vqp.qp.srq) {
+		free_srq_entry(qp->vqp.qp.srq);
+		return true;
+	}
+	wq = cqe->flags & RNIC_CQE_RECEIVE ? &qp->rq : &qp->sq;
+	atomic_store_explicit(&wq->consumer, le32toh(cqe->wq_consumer),
+			      memory_order_release);
+	return true;
+}
+
+static const struct rnic_cqe *next_cqe(struct rnic_cq *cq)
+{
+	const struct rnic_cqe *cqe;
+
+	while ((cqe = valid_cqe(cq, cq->consumer))) {
+		cq->consumer++;
+		if (free_entries(cq, cqe))
+			return cqe;
+	}
+	return NULL;
+}
+
+/* From here on the device may overwrite the CQEs taken. */
+static void return_cqes(struct rnic_cq *cq)
+{
+	atomic_thread_fence(memory_order_release);
+	*(volatile __le32 *)&cq->record->consumer = htole32(cq->consumer);
+}
+
+int rnic_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc)
+{
+	struct rnic_cq *cq = to_rcq(ibcq);
+	const struct rnic_cqe *cqe;
+	uint32_t before;
+	int polled = 0;
+
+	lock_cq(cq);
+	before = cq->consumer;
+	while (polled < num_entries && (cqe = next_cqe(cq)))
+		fill_wc(&wc[polled++], cqe);
+	if (cq->consumer != before)
+		return_cqes(cq);
+	unlock_cq(cq);
+
+	return polled;
+}
+
+int rnic_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
+{
+	struct rnic_context *ctx = to_rctx(ibcq->context);
+	struct rnic_cq *cq = to_rcq(ibcq);
+	uint32_t arm = solicited_only ? RNIC_ARM_SOLICITED : RNIC_ARM_NEXT;
+
+	udma_to_device_barrier();
+	mmio_write32_le((uint8_t *)ctx->db + RNIC_DB_CQ_ARM,
+			htole32(cq->cqn | arm));
+	return 0;
+}
+
+/* ------------------------------------------- the extended interface */
+
+static int take_cqe(struct rnic_cq *cq)
+{
+	const struct rnic_cqe *cqe = next_cqe(cq);
+
+	if (!cqe)
+		return ENOENT;
+
+	cq->current = cqe;
+	cq->vcq.cq_ex.status = wc_status(cqe);
+	cq->vcq.cq_ex.wr_id = le64toh(cqe->wr_id);
+	return 0;
+}
+
+static int start_poll(struct ibv_cq_ex *ibcq, struct ibv_poll_cq_attr *attr)
+{
+	struct rnic_cq *cq = to_rcq_ex(ibcq);
+	uint32_t before;
+	int ret;
+
+	if (attr->comp_mask)
+		return EINVAL;
+
+	lock_cq(cq);
+	before = cq->consumer;
+	ret = take_cqe(cq);
+	if (ret) {
+		if (cq->consumer != before)
+			return_cqes(cq);
+		unlock_cq(cq);
+	}
+	return ret;
+}
+
+static int next_poll(struct ibv_cq_ex *ibcq)
+{
+	return take_cqe(to_rcq_ex(ibcq));
+}
+
+static void end_poll(struct ibv_cq_ex *ibcq)
+{
+	struct rnic_cq *cq = to_rcq_ex(ibcq);
+
+	return_cqes(cq);
+	unlock_cq(cq);
+}
+
+static enum ibv_wc_opcode read_opcode(struct ibv_cq_ex *ibcq)
+{
+	return wc_opcode(to_rcq_ex(ibcq)->current);
+}
+
+static uint32_t read_vendor_err(struct ibv_cq_ex *ibcq)
+{
+	return wc_vendor_err(to_rcq_ex(ibcq)->current);
+}
+
+static uint32_t read_byte_len(struct ibv_cq_ex *ibcq)
+{
+	return le32toh(to_rcq_ex(ibcq)->current->byte_len);
+}
+
+static __be32 read_imm_data(struct ibv_cq_ex *ibcq)
+{
+	return wc_imm_data(to_rcq_ex(ibcq)->current);
+}
+
+static uint32_t read_qp_num(struct ibv_cq_ex *ibcq)
+{
+	return le32toh(to_rcq_ex(ibcq)->current->qpn);
+}
+
+static unsigned int read_wc_flags(struct ibv_cq_ex *ibcq)
+{
+	return wc_flags(to_rcq_ex(ibcq)->current);
+}
+
+/* What only datagrams or InfiniBand have reads as zero, as in ibv_poll_cq. */
+
+static uint32_t read_zero32(struct ibv_cq_ex *ibcq)
+{
+	return 0;
+}
+
+static uint8_t read_zero8(struct ibv_cq_ex *ibcq)
+{
+	return 0;
+}
+
+static void set_cq_ex_ops(struct ibv_cq_ex *cq, uint64_t wc_flags)
+{
+	cq->start_poll = start_poll;
+	cq->next_poll = next_poll;
+	cq->end_poll = end_poll;
+	cq->read_opcode = read_opcode;
+	cq->read_vendor_err = read_vendor_err;
+	cq->read_wc_flags = read_wc_flags;
+	if (wc_flags & IBV_WC_EX_WITH_BYTE_LEN)
+		cq->read_byte_len = read_byte_len;
+	if (wc_flags & IBV_WC_EX_WITH_IMM)
+		cq->read_imm_data = read_imm_data;
+	if (wc_flags & IBV_WC_EX_WITH_QP_NUM)
+		cq->read_qp_num = read_qp_num;
+	if (wc_flags & IBV_WC_EX_WITH_SRC_QP)
+		cq->read_src_qp = read_zero32;
+	if (wc_flags & IBV_WC_EX_WITH_SLID)
+		cq->read_slid = read_zero32;
+	if (wc_flags & IBV_WC_EX_WITH_SL)
+		cq->read_sl = read_zero8;
+	if (wc_flags & IBV_WC_EX_WITH_DLID_PATH_BITS)
+		cq->read_dlid_path_bits = read_zero8;
+}
+
+/* ----------------------------------------------- create and destroy */
+
+static int alloc_ring(struct rnic_cq *cq, uint32_t cqe)
+{
+	int ret;
+
+	cq->depth = roundup_pow_of_two(cqe);
+	if (cq->depth < RNIC_CQ_MIN_DEPTH)
+		cq->depth = RNIC_CQ_MIN_DEPTH;
+
+	ret = rnic_buf_alloc(&cq->buf, RNIC_CQ_RING_OFFSET +
+			     cq->depth * sizeof(struct rnic_cqe));
+	if (ret)
+		return ret;
+
+	cq->record = cq->buf.base;
+	cq->ring = (void *)((uint8_t *)cq->buf.base + RNIC_CQ_RING_OFFSET);
+	return 0;
+}
+
+static int create_in_kernel(struct ibv_context *context, struct rnic_cq *cq,
+			    struct ibv_cq_init_attr_ex *attr)
+{
+	struct rnic_cmd_create_cq_resp resp = {};
+	struct rnic_cmd_create_cq cmd = {
+		.drv_payload = {
+			.buf_addr = (uintptr_t)cq->buf.base,
+			.buf_length = cq->buf.length,
+			.ring_offset = RNIC_CQ_RING_OFFSET,
+			.depth = cq->depth,
+		},
+	};
+	int ret;
+
+	ret = ibv_cmd_create_cq_ex(context, attr, &cq->vcq, &cmd.ibv_cmd,
+				   sizeof(cmd), &resp.ibv_resp, sizeof(resp),
+				   0);
+	if (ret)
+		return ret;
+
+	cq->cqn = resp.drv_payload.cqn;
+	cq->vcq.cq.cqe = cq->depth;
+	return 0;
+}
+
+static struct rnic_cq *create_cq(struct ibv_context *context,
+				 struct ibv_cq_init_attr_ex *attr)
+{
+	struct rnic_cq *cq;
+	int ret;
+
+	if (!attr->cqe || attr->cqe > to_rctx(context)->attr.max_cqe) {
+		errno = EINVAL;
+		return NULL;
+	}
+
+	cq = calloc(1, sizeof(*cq));
+	if (!cq) {
+		errno = ENOMEM;
+		return NULL;
+	}
+
+	pthread_spin_init(&cq->lock, PTHREAD_PROCESS_PRIVATE);
+	ret = alloc_ring(cq, attr->cqe);
+	if (ret)
+		goto err_free;
+	ret = create_in_kernel(context, cq, attr);
+	if (ret)
+		goto err_ring;
+	return cq;
+
+err_ring:
+	rnic_buf_free(&cq->buf);
+err_free:
+	pthread_spin_destroy(&cq->lock);
+	free(cq);
+	errno = ret;
+	return NULL;
+}
+
+struct ibv_cq *rnic_create_cq(struct ibv_context *context, int cqe,
+			      struct ibv_comp_channel *channel,
+			      int comp_vector)
+{
+	struct ibv_cq_init_attr_ex attr = {
+		.cqe = cqe > 0 ? cqe : 0,
+		.channel = channel,
+		.comp_vector = comp_vector,
+	};
+	struct rnic_cq *cq = create_cq(context, &attr);
+
+	return cq ? &cq->vcq.cq : NULL;
+}
+
+struct ibv_cq_ex *rnic_create_cq_ex(struct ibv_context *context,
+				    struct ibv_cq_init_attr_ex *attr)
+{
+	struct rnic_cq *cq;
+
+	if ((attr->comp_mask & ~IBV_CQ_INIT_ATTR_MASK_FLAGS) ||
+	    (attr->wc_flags & ~IBV_WC_STANDARD_FLAGS)) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	if ((attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) &&
+	    (attr->flags & ~IBV_CREATE_CQ_ATTR_SINGLE_THREADED)) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+
+	cq = create_cq(context, attr);
+	if (!cq)
+		return NULL;
+
+	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS)
+		cq->single_threaded =
+			attr->flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED;
+	set_cq_ex_ops(&cq->vcq.cq_ex, attr->wc_flags);
+	return &cq->vcq.cq_ex;
+}
+
+int rnic_destroy_cq(struct ibv_cq *ibcq)
+{
+	struct rnic_cq *cq = to_rcq(ibcq);
+	int ret;
+
+	ret = ibv_cmd_destroy_cq(ibcq);
+	if (ret)
+		return ret;
+
+	rnic_buf_free(&cq->buf);
+	pthread_spin_destroy(&cq->lock);
+	free(cq);
+	return 0;
+}
+
+/* ------------------------------------------------- the end of a QP */
+
+void rnic_lock_cqs(struct ibv_qp *ibqp)
+{
+	struct rnic_cq *a = to_rcq(ibqp->send_cq);
+	struct rnic_cq *b = to_rcq(ibqp->recv_cq);
+
+	lock_cq(a < b ? a : b);
+	if (a != b)
+		lock_cq(a < b ? b : a);
+}
+
+void rnic_unlock_cqs(struct ibv_qp *ibqp)
+{
+	unlock_cq(to_rcq(ibqp->send_cq));
+	if (ibqp->send_cq != ibqp->recv_cq)
+		unlock_cq(to_rcq(ibqp->recv_cq));
+}
+
+static void forget_in(struct rnic_cq *cq, uint32_t qpn, struct ibv_srq *srq)
+{
+	struct rnic_cqe *cqe;
+	uint32_t i;
+
+	for (i = 0; i < cq->depth; i++) {
+		cqe = valid_cqe(cq, cq->consumer + i);
+		if (!cqe)
+			break;
+		if (le32toh(cqe->qpn) != qpn)
+			continue;
+		cqe->qpn = 0;	/* no QP has this number */
+		if (srq && (cqe->flags & RNIC_CQE_RECEIVE))
+			free_srq_entry(srq);
+	}
+}
+
+/*
+ * Makes polling drop the completions of a QP that are not polled yet: its
+ * number may soon be another's. With the locks of both CQs held, and no more
+ * completions of the QP to come.
+ */
+void rnic_forget_completions(struct ibv_qp *ibqp)
+{
+	uint32_t qpn = to_rqp(ibqp)->sq.number;
+
+	forget_in(to_rcq(ibqp->send_cq), qpn, ibqp->srq);
+	if (ibqp->recv_cq != ibqp->send_cq)
+		forget_in(to_rcq(ibqp->recv_cq), qpn, ibqp->srq);
+}

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Memory regions and memory windows.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "rnic.h"
+
+struct rnic_mw {
+	struct ibv_mw mw;
+	bool bound;	/* type 1: there is a binding to invalidate first */
+};
+
+static struct rnic_mw *to_rmw(struct ibv_mw *mw)
+{
+	return container_of(mw, struct rnic_mw, mw);
+}
+
+struct ibv_mr *rnic_reg_mr(struct ibv_pd *pd, void *addr, size_t length,
+			   uint64_t hca_va, int access)
+{
+	struct ib_uverbs_reg_mr_resp resp;
+	struct ibv_reg_mr cmd;
+	struct verbs_mr *vmr;
+	int ret;
+
+	vmr = calloc(1, sizeof(*vmr));
+	if (!vmr) {
+		errno = ENOMEM;
+		return NULL;
+	}
+
+	ret = ibv_cmd_reg_mr(pd, addr, length, hca_va, access, vmr, &cmd,
+			     sizeof(cmd), &resp, sizeof(resp));
+	if (ret) {
+		free(vmr);
+		errno = ret;
+		return NULL;
+	}
+	return &vmr->ibv_mr;
+}
+
+struct ibv_mr *rnic_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset,
+				  size_t length, uint64_t iova, int fd,
+				  int access)
+{
+	struct verbs_mr *vmr;
+	int ret;
+
+	vmr = calloc(1, sizeof(*vmr));
+	if (!vmr) {
+		errno = ENOMEM;
+		return NULL;
+	}
+
+	ret = ibv_cmd_reg_dmabuf_mr(pd, offset, length, iova, fd, access, vmr,
+				    NULL);
+	if (ret) {
+		free(vmr);
+		errno = ret;
+		return NULL;
+	}
+	return &vmr->ibv_mr;
+}
+
+int rnic_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd,
+		  void *addr, size_t length, int access)
+{
+	struct ib_uverbs_rereg_mr_resp resp;
+	struct ibv_rereg_mr cmd;
+
+	return ibv_cmd_rereg_mr(vmr, flags, addr, length, (uintptr_t)addr,
+				access, pd, &cmd, sizeof(cmd), &resp,
+				sizeof(resp));
+}
+
+int rnic_dereg_mr(struct verbs_mr *vmr)
+{
+	int ret;
+
+	ret = ibv_cmd_dereg_mr(vmr);
+	if (!ret)
+		free(vmr);
+	return ret;
+}
+
+struct ibv_mw *rnic_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
+{
+	struct ib_uverbs_alloc_mw_resp resp;
+	struct ibv_alloc_mw cmd;
+	struct rnic_mw *mw;
+	int ret;
+
+	if (!rnic_has_feature(to_rctx(pd->context),
+			      RNIC_FEATURE_MEMORY_WINDOW)) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+
+	mw = calloc(1, sizeof(*mw));
+	if (!mw) {
+		errno = ENOMEM;
+		return NULL;
+	}
+
+	ret = ibv_cmd_alloc_mw(pd, type, &mw->mw, &cmd, sizeof(cmd), &resp,
+			       sizeof(resp));
+	if (ret) {
+		free(mw);
+		errno = ret;
+		return NULL;
+	}
+	return &mw->mw;
+}
+
+int rnic_dealloc_mw(struct ibv_mw *ibmw)
+{
+	int ret;
+
+	ret = ibv_cmd_dealloc_mw(ibmw);
+	if (!ret)
+		free(to_rmw(ibmw));
+	return ret;
+}
+
+/*
+ * Type 1 semantics on windows which the device takes through Invalid before
+ * they are bound anew: a window that is bound is invalidated first, without
+ * a completion, and a bind of no length only invalidates.
+ */
+static int build_bind(struct rnic_qp *qp, struct rnic_mw *mw,
+		      const struct ibv_mw_bind *bind, uint32_t rkey)
+{
+	bool unbind = !bind->bind_info.length;
+	int ret;
+
+	if (unbind ? !mw->bound : !bind->bind_info.mr)
+		return EINVAL;
+	if (mw->bound && !unbind && qp->sq_sig_all)
+		return EOPNOTSUPP;
+
+	if (mw->bound) {
+		ret = rnic_wqe_begin(qp, IBV_WR_LOCAL_INV, bind->wr_id,
+				     IBV_SEND_FENCE |
+				     (unbind ? bind->send_flags : 0));
+		if (ret)
+			return ret;
+		rnic_wqe_invalidate(qp, mw->mw.rkey);
+	}
+	if (unbind)
+		return 0;
+
+	ret = rnic_wqe_begin(qp, IBV_WR_BIND_MW, bind->wr_id,
+			     bind->send_flags);
+	if (!ret)
+		rnic_wqe_bind(qp, rkey, &bind->bind_info);
+	return ret;
+}
+
+int rnic_bind_mw(struct ibv_qp *ibqp, struct ibv_mw *ibmw,
+		 struct ibv_mw_bind *bind)
+{
+	uint32_t rkey = ibv_inc_rkey(ibmw->rkey);
+	struct rnic_mw *mw = to_rmw(ibmw);
+	struct rnic_qp *qp = to_rqp(ibqp);
+	int ret;
+
+	if (ibqp->state == IBV_QPS_RESET)
+		return EINVAL;
+
+	pthread_spin_lock(&qp->sq.lock);
+	qp->next = qp->sq.producer;
+	ret = build_bind(qp, mw, bind, rkey);
+	if (!ret) {
+		mw->bound = bind->bind_info.length;
+		if (mw->bound)
+			ibmw->rkey = rkey;
+		rnic_wq_publish(&qp->sq, qp->next);
+	}
+	pthread_spin_unlock(&qp->sq.lock);
+	return ret;
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Queue memory and producer indices.
+ */
+
+#include <errno.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <ccan/minmax.h>
+#include <util/mmio.h>
+#include <util/udma_barrier.h>
+#include <util/util.h>
+
+#include "rnic.h"
+
+#define RNIC_RQ_SGE_ROOM(shift)						\
+	(((1u << (shift)) - sizeof(struct rnic_rq_wqe)) /		\
+	 sizeof(struct rnic_sge))
+
+int rnic_buf_alloc(struct rnic_buf *buf, size_t length)
+{
+	int ret;
+
+	buf->length = align(length, sysconf(_SC_PAGESIZE));
+	buf->base = mmap(NULL, buf->length, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (buf->base == MAP_FAILED)
+		return errno;
+
+	/* A child's copy-on-write must not move the pages the device knows. */
+	ret = ibv_dontfork_range(buf->base, buf->length);
+	if (ret) {
+		munmap(buf->base, buf->length);
+		return ret < 0 ? errno : ret;
+	}
+	return 0;
+}
+
+void rnic_buf_free(struct rnic_buf *buf)
+{
+	ibv_dofork_range(buf->base, buf->length);
+	munmap(buf->base, buf->length);
+}
+
+/* Depth, stride and SGEs of an RQ or S-RQ, at least as asked for. */
+int rnic_size_receive_queue(struct rnic_context *ctx, struct rnic_wq *wq,
+			    uint32_t max_wr, uint32_t max_sge,
+			    uint32_t max_depth)
+{
+	uint32_t shift = RNIC_RQ_MIN_WQE_SHIFT;
+
+	if (max_sge > ctx->attr.max_recv_sge || max_wr > max_depth)
+		return EINVAL;
+
+	while (RNIC_RQ_SGE_ROOM(shift) < max_sge)
+		shift++;
+	wq->depth = max_wr ? roundup_pow_of_two(max_wr) : 1;
+	if (wq->depth > max_depth)
+		return EINVAL;
+
+	wq->stride_shift = shift;
+	wq->max_sge = min_t(uint32_t, ctx->attr.max_recv_sge,
+			    RNIC_RQ_SGE_ROOM(shift));
+	return 0;
+}
+
+/* Are all entries below new_producer free or posted by now? */
+bool rnic_wq_has_room(struct rnic_wq *wq, uint32_t new_producer)
+{
+	/* Pairs with the release in free_entries(): the entries were read. */
+	uint32_t consumer = atomic_load_explicit(&wq->consumer,
+						 memory_order_acquire);
+
+	return new_producer - consumer <= wq->depth;
+}
+
+/*
+ * Hands the entries below new_producer to the device. The doorbell is owed
+ * unless the device, by the index in its event record, looks for itself.
+ */
+void rnic_wq_publish(struct rnic_wq *wq, uint32_t new_producer)
+{
+	uint32_t old = wq->producer;
+	uint32_t event;
+
+	if (new_producer == old)
+		return;
+	wq->producer = new_producer;
+
+	/* The entries before the index that makes them visible. */
+	udma_to_device_barrier();
+	*(volatile __le32 *)wq->producer_record = htole32(new_producer);
+
+	/*
+	 * The index before the look at the event record, as the device does
+	 * it the other way round: one of the two sees the other's store.
+	 */
+	atomic_thread_fence(memory_order_seq_cst);
+	event = le32toh(*(const volatile __le32 *)wq->event_record);
+	if ((uint32_t)(new_producer - event - 1) <
+	    (uint32_t)(new_producer - old))
+		mmio_write32_le(wq->doorbell, htole32(wq->number));
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Shared receive queues. Posting is in rnic_post.c.
+ *
+ * Completions come in any order, but the device takes WQEs in ring order and
+ * has taken at least as many as have completed: so each completion polled
+ * frees one entry of the ring.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "rnic.h"
+
+#define RNIC_SRQ_RING_OFFSET	RNIC_QUEUE_RECORD_SIZE
+
+static int size_queue(struct rnic_context *ctx, struct rnic_wq *wq,
+		      const struct ibv_srq_attr *want)
+{
+	if (!want->max_wr || want->max_wr > ctx->attr.max_srq_wr)
+		return EINVAL;
+	return rnic_size_receive_queue(ctx, wq, want->max_wr, want->max_sge,
+				       ctx->attr.max_srq_wr);
+}
+
+static int alloc_queue(struct rnic_context *ctx, struct rnic_srq *srq)
+{
+	uint8_t *db = ctx->db;
+	struct rnic_srq_record *record;
+	int ret;
+
+	ret = rnic_buf_alloc(&srq->buf, RNIC_SRQ_RING_OFFSET +
+			     ((size_t)srq->wq.depth << srq->wq.stride_shift));
+	if (ret)
+		return ret;
+
+	record = srq->buf.base;
+	srq->wq.ring = (uint8_t *)srq->buf.base + RNIC_SRQ_RING_OFFSET;
+	srq->wq.producer_record = &record->producer;
+	srq->wq.event_record = &record->event;
+	srq->wq.doorbell = db + RNIC_DB_SRQ;
+	pthread_spin_init(&srq->wq.lock, PTHREAD_PROCESS_PRIVATE);
+	return 0;
+}
+
+static void free_queue(struct rnic_srq *srq)
+{
+	pthread_spin_destroy(&srq->wq.lock);
+	rnic_buf_free(&srq->buf);
+}
+
+/* Tells the kernel the sizes we chose, not those asked for. */
+static int create_in_kernel(struct ibv_pd *pd, struct rnic_srq *srq,
+			    const struct ibv_srq_init_attr *want)
+{
+	struct rnic_cmd_create_srq_resp resp = {};
+	struct rnic_cmd_create_srq cmd = {
+		.drv_payload = {
+			.buf_addr = (uintptr_t)srq->buf.base,
+			.buf_length = srq->buf.length,
+			.ring_offset = RNIC_SRQ_RING_OFFSET,
+			.depth = srq->wq.depth,
+			.wqe_shift = srq->wq.stride_shift,
+		},
+	};
+	struct ibv_srq_init_attr attr = *want;
+	int ret;
+
+	attr.attr.max_wr = srq->wq.depth;
+	attr.attr.max_sge = srq->wq.max_sge;
+	ret = ibv_cmd_create_srq(pd, &srq->vsrq.srq, &attr, &cmd.ibv_cmd,
+				 sizeof(cmd), &resp.ibv_resp, sizeof(resp));
+	if (ret)
+		return ret;
+
+	srq->wq.number = resp.drv_payload.srqn;
+	return 0;
+}
+
+struct ibv_srq *rnic_create_srq(struct ibv_pd *pd,
+				struct ibv_srq_init_attr *attr)
+{
+	struct rnic_context *ctx = to_rctx(pd->context);
+	struct rnic_srq *srq;
+	int ret;
+
+	srq = calloc(1, sizeof(*srq));
+	if (!srq) {
+		errno = ENOMEM;
+		return NULL;
+	}
+
+	ret = size_queue(ctx, &srq->wq, &attr->attr);
+	if (!ret)
+		ret = alloc_queue(ctx, srq);
+	if (ret)
+		goto err_free;
+
+	ret = create_in_kernel(pd, srq, attr);
+	if (ret)
+		goto err_queue;
+
+	attr->attr.max_wr = srq->wq.depth;
+	attr->attr.max_sge = srq->wq.max_sge;
+	return &srq->vsrq.srq;
+
+err_queue:
+	free_queue(srq);
+err_free:
+	free(srq);
+	errno = ret;
+	return NULL;
+}
+
+int rnic_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr,
+		    int attr_mask)
+{
+	struct ibv_modify_srq cmd = {};
+
+	return ibv_cmd_modify_srq(ibsrq, attr, attr_mask, &cmd, sizeof(cmd));
+}
+
+int rnic_query_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr)
+{
+	struct ibv_query_srq cmd = {};
+
+	return ibv_cmd_query_srq(ibsrq, attr, &cmd, sizeof(cmd));
+}
+
+int rnic_destroy_srq(struct ibv_srq *ibsrq)
+{
+	struct rnic_srq *srq = to_rsrq(ibsrq);
+	int ret;
+
+	ret = ibv_cmd_destroy_srq(ibsrq);
+	if (ret)
+		return ret;
+
+	free_queue(srq);
+	free(srq);
+	return 0;
+}

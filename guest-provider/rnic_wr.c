@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The ibv_wr_* way of posting. The SQ is locked from ibv_wr_start to
+ * ibv_wr_complete or ibv_wr_abort; the first error is kept, and with one
+ * nothing of the batch is posted.
+ */
+
+#include <errno.h>
+
+#include <util/util.h>
+
+#include "rnic.h"
+
+static void wr_start(struct ibv_qp_ex *ibqp)
+{
+	struct rnic_qp *qp = to_rqp_ex(ibqp);
+
+	pthread_spin_lock(&qp->sq.lock);
+	qp->next = qp->sq.producer;
+	qp->wr_err = ibqp->qp_base.state == IBV_QPS_RESET ? EINVAL : 0;
+}
+
+static int wr_complete(struct ibv_qp_ex *ibqp)
+{
+	struct rnic_qp *qp = to_rqp_ex(ibqp);
+	int ret = qp->wr_err;
+
+	if (!ret)
+		rnic_wq_publish(&qp->sq, qp->next);
+	pthread_spin_unlock(&qp->sq.lock);
+	return ret;
+}
+
+static void wr_abort(struct ibv_qp_ex *ibqp)
+{
+	pthread_spin_unlock(&to_rqp_ex(ibqp)->sq.lock);
+}
+
+/* The WQE begun, to be filled further, or NULL after an error. */
+static struct rnic_qp *begin(struct ibv_qp_ex *ibqp, enum ibv_wr_opcode opcode)
+{
+	struct rnic_qp *qp = to_rqp_ex(ibqp);
+
+	if (!qp->wr_err)
+		qp->wr_err = rnic_wqe_begin(qp, opcode, ibqp->wr_id,
+					    ibqp->wr_flags);
+	return qp->wr_err ? NULL : qp;
+}
+
+static void wr_send(struct ibv_qp_ex *ibqp)
+{
+	begin(ibqp, IBV_WR_SEND);
+}
+
+static void wr_send_inv(struct ibv_qp_ex *ibqp, uint32_t invalidate_rkey)
+{
+	struct rnic_qp *qp = begin(ibqp, IBV_WR_SEND_WITH_INV);
+
+	if (qp)
+		rnic_wqe_invalidate(qp, invalidate_rkey);
+}
+
+static void wr_rdma_write(struct ibv_qp_ex *ibqp, uint32_t rkey,
+			  uint64_t remote_addr)
+{
+	struct rnic_qp *qp = begin(ibqp, IBV_WR_RDMA_WRITE);
+
+	if (qp)
+		rnic_wqe_remote(qp, rkey, remote_addr);
+}
+
+static void wr_rdma_read(struct ibv_qp_ex *ibqp, uint32_t rkey,
+			 uint64_t remote_addr)
+{
+	struct rnic_qp *qp = begin(ibqp, IBV_WR_RDMA_READ);
+
+	if (qp)
+		rnic_wqe_remote(qp, rkey, remote_addr);
+}
+
+static void wr_local_inv(struct ibv_qp_ex *ibqp, uint32_t invalidate_rkey)
+{
+	struct rnic_qp *qp = begin(ibqp, IBV_WR_LOCAL_INV);
+
+	if (qp)
+		rnic_wqe_invalidate(qp, invalidate_rkey);
+}
+
+static void wr_bind_mw(struct ibv_qp_ex *ibqp, struct ibv_mw *mw,
+		       uint32_t rkey, const struct ibv_mw_bind_info *info)
+{
+	struct rnic_qp *qp = begin(ibqp, IBV_WR_BIND_MW);
+
+	if (!qp)
+		return;
+	if (info->mr)
+		rnic_wqe_bind(qp, rkey, info);
+	else
+		qp->wr_err = EINVAL;
+}
+
+static void wr_set_sge_list(struct ibv_qp_ex *ibqp, size_t num_sge,
+			    const struct ibv_sge *sg_list)
+{
+	struct rnic_qp *qp = to_rqp_ex(ibqp);
+
+	if (!qp->wr_err)
+		qp->wr_err = rnic_wqe_sges(qp, sg_list, num_sge);
+}
+
+static void wr_set_sge(struct ibv_qp_ex *ibqp, uint32_t lkey, uint64_t addr,
+		       uint32_t length)
+{
+	struct ibv_sge sge = { .addr = addr, .length = length, .lkey = lkey };
+
+	wr_set_sge_list(ibqp, 1, &sge);
+}
+
+static void wr_set_inline_data_list(struct ibv_qp_ex *ibqp, size_t num_buf,
+				    const struct ibv_data_buf *buf_list)
+{
+	struct rnic_qp *qp = to_rqp_ex(ibqp);
+
+	if (qp->wr_err)
+		return;
+	if (qp->wqe->opcode == RNIC_SQ_RDMA_READ)
+		qp->wr_err = EINVAL;
+	else
+		qp->wr_err = rnic_wqe_inline(qp, buf_list, num_buf);
+}
+
+static void wr_set_inline_data(struct ibv_qp_ex *ibqp, void *addr,
+			       size_t length)
+{
+	struct ibv_data_buf buf = { .addr = addr, .length = length };
+
+	wr_set_inline_data_list(ibqp, 1, &buf);
+}
+
+/* All of them, asked for or not: begin() refuses what the device lacks. */
+void rnic_set_wr_ops(struct rnic_qp *qp)
+{
+	struct ibv_qp_ex *ops = &qp->vqp.qp_ex;
+
+	ops->wr_start = wr_start;
+	ops->wr_complete = wr_complete;
+	ops->wr_abort = wr_abort;
+	ops->wr_send = wr_send;
+	ops->wr_send_inv = wr_send_inv;
+	ops->wr_rdma_write = wr_rdma_write;
+	ops->wr_rdma_read = wr_rdma_read;
+	ops->wr_local_inv = wr_local_inv;
+	ops->wr_bind_mw = wr_bind_mw;
+	ops->wr_set_sge = wr_set_sge;
+	ops->wr_set_sge_list = wr_set_sge_list;
+	ops->wr_set_inline_data = wr_set_inline_data;
+	ops->wr_set_inline_data_list = wr_set_inline_data_list;
+	qp->vqp.comp_mask |= VERBS_QP_EX;
+}

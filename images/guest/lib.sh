@@ -1,0 +1,211 @@
+# shellcheck shell=sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Shell functions for scripts that vm-run runs in guests: source
+# /usr/lib/rnic/lib.sh. They tell guests apart, let them wait for each other, and
+# find the RDMA device, whose name nobody can know beforehand.
+
+. /etc/rnic/run
+
+say() {
+	echo "== $*"
+}
+
+fail() {
+	echo "error: $*" >&2
+	exit 1
+}
+
+# The time of the guest in seconds, with fractions.
+now() {
+	cut -d ' ' -f 1 /proc/uptime
+}
+
+# signal WHAT: tells the other guests (and the host) that WHAT has happened.
+signal() {
+	: >"/mnt/run/.signal-$1"
+}
+
+signalled() {
+	[ -e "/mnt/run/.signal-$1" ]
+}
+
+# await WHAT [SECONDS]: until someone signals it. Fails at once when another
+# guest's script has failed.
+await() {
+	awaited=0
+	until signalled "$1"; do
+		sleep 0.1
+		for failed in /mnt/run/.signal-failed-*; do
+			[ ! -e "$failed" ] || fail "${failed##*-} has failed"
+		done
+		awaited=$((awaited + 1))
+		[ $awaited -lt $((${2:-60} * 10)) ] || fail "nobody signalled $1"
+	done
+}
+
+# eventually SECONDS COMMAND...: until COMMAND succeeds; the status says whether
+# it did.
+eventually() {
+	tries=$(($1 * 10))
+	shift
+	until "$@" >/dev/null 2>&1; do
+		tries=$((tries - 1))
+		if [ $tries -le 0 ]; then
+			echo "error: never came true: $*" >&2
+			return 1
+		fi
+		sleep 0.1
+	done
+}
+
+# RDMA devices in the order of their PCI addresses (or of their creation).
+rdma_devices() {
+	for dev in /sys/class/infiniband/*; do
+		[ -e "$dev" ] || continue
+		echo "$(readlink -f "$dev/device" 2>/dev/null) ${dev##*/}"
+	done | sort | sed 's/.* //'
+}
+
+# rdma_device [K]: the K-th of them (the first).
+rdma_device() {
+	rdma_devices | sed -n "${1:-1}p"
+}
+
+# counter DEVICE NAME: one of the adapter's hardware counters.
+counter() {
+	cat "/sys/class/infiniband/$1/hw_counters/$2" 2>/dev/null ||
+		cat "/sys/class/infiniband/$1/ports/1/hw_counters/$2"
+}
+
+# note_event_queues: at boot, when nothing is in use; see objects_left.
+note_event_queues() {
+	cat /sys/bus/pci/drivers/rnic/*/infiniband/*/ports/1/hw_counters/active_eqs \
+		2>/dev/null | head -n 1 >/run/event-queues
+}
+
+# pooled_cqs DEVICE: CQs that kernel modules have shared and that nobody uses now:
+# the core keeps them for the next one until the device goes.
+pooled_cqs() {
+	rdma resource show cq dev "$1" | grep -c ' users 0 .*comm \[ib_core\]'
+}
+
+# objects_left: a line for each kind of object that adapters still hold, as they
+# count them themselves. The core's CQs are no such objects, nor are the driver's
+# event queues: there must be as many as at boot. Starts no program if nothing
+# is left, as it is asked again and again.
+objects_left() {
+	event_queues=
+	read -r event_queues </run/event-queues
+	for device in /sys/bus/pci/drivers/rnic/*/infiniband/*; do
+		[ -e "$device" ] || continue
+		for kind in qps cqs pds stags srqs listeners endpoints eqs; do
+			count=unknown
+			read -r count <"$device/ports/1/hw_counters/active_$kind"
+			case $kind-$count in
+			eqs-*) allowed=$event_queues ;;
+			cqs-[1-9]*) allowed=$(pooled_cqs "${device##*/}") ;;
+			*) allowed=0 ;;
+			esac
+			[ "$count" = "$allowed" ] ||
+				echo "${device##*/} has $count $kind, not $allowed"
+		done
+	done
+}
+
+nothing_left() {
+	[ -z "$(objects_left)" ]
+}
+
+# Whether this guest's adapter has sent a megabyte: a transfer is under way.
+transferring() {
+	[ "$(counter "$(rdma_device)" tx_octets)" -gt 1000000 ]
+}
+
+# The network interface of this guest's K-th adapter (the first).
+interface() {
+	ip -o -4 address show to "10.$((76 + ${1:-1})).0.0/24" |
+		awk '{ print $2; exit }'
+}
+
+# unbind_driver, bind_driver: takes the driver off the first adapter; puts it on
+# again, with the address it had.
+unbind_driver() {
+	unbound=$(basename "$(readlink -f \
+		"/sys/class/infiniband/$(rdma_device)/device")")
+	echo "$unbound" >/sys/bus/pci/drivers/rnic/unbind
+	[ -z "$(rdma_device)" ] || fail "the RDMA device is still there"
+}
+
+bind_driver() {
+	echo "$unbound" >/sys/bus/pci/drivers/rnic/bind
+	set_up_unbound
+}
+
+# What a driver that has come back knows nothing of.
+set_up_unbound() {
+	eventually 30 test -e "/sys/bus/pci/devices/$unbound/net" ||
+		fail "no interface after the driver came back"
+	netdev=$(ls "/sys/bus/pci/devices/$unbound/net")
+	ip address replace "10.77.0.$RNIC_INDEX/24" dev "$netdev"
+	ip link set "$netdev" up
+	eventually 30 test -n "$(rdma_device)" || fail "no RDMA device"
+}
+
+# address_of NAME: its address on the first adapters' network.
+address_of() {
+	awk -v name="$1" '$2 == name { print $1; exit }' /etc/hosts
+}
+
+# serving PID PORT: is PID waiting for RDMA connections on PORT? That there is
+# a listener is seen before the device has it, so no thread of PID may still be
+# inside the kernel's part of rdma_listen().
+serving() {
+	rdma resource show cm_id 2>/dev/null |
+		grep -q "state LISTEN.* pid $1 .*:$2 " || return 1
+	! cat /proc/"$1"/task/*/stack | grep -q _listen
+}
+
+# start_server STEP PORT COMMAND...: runs COMMAND in the background until it
+# serves PORT, then signals STEP. Its output goes to /tmp/STEP.
+start_server() {
+	server_step=$1
+	server_port=$2
+	shift 2
+	"$@" >"/tmp/$server_step" 2>&1 &
+	server_pid=$!
+	eventually 30 serving $server_pid "$server_port" || {
+		cat "/tmp/$server_step"
+		fail "$server_step: does not listen"
+	}
+	signal "$server_step"
+}
+
+# end_server: its end must be a good one.
+end_server() {
+	wait "$server_pid" && return
+	cat "/tmp/$server_step"
+	fail "$server_step: the server failed"
+}
+
+# run_client STEP COMMAND...: when a server has signalled STEP.
+run_client() {
+	client_step=$1
+	shift
+	await "$client_step" 60
+	"$@" >"/tmp/$client_step" 2>&1 && return
+	cat "/tmp/$client_step"
+	fail "$client_step: the client failed"
+}
+
+# rpings_right STEP COUNT: did the client of STEP get COUNT answers?
+rpings_right() {
+	[ "$(grep -c 'ping data: rdma-ping' "/tmp/$1")" = "$2" ] && return
+	cat "/tmp/$1"
+	fail "$1: not $2 answers"
+}
+
+# shows ID...: what this test has shown of the specification; say it last.
+shows() {
+	echo "# shows $*"
+}

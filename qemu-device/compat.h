@@ -1,0 +1,37 @@
+/*
+ * rnic: the one place that knows QEMU versions
+ *
+ * Headers moved between QEMU 10.0 and its successors.  Nothing else in this
+ * directory may test for a version or a header.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#ifndef HW_RNIC_COMPAT_H
+#define HW_RNIC_COMPAT_H
+
+#if __has_include("hw/core/qdev.h")
+#include "hw/core/qdev.h"
+#include "hw/core/qdev-properties.h"
+#else
+#include "hw/qdev-core.h"
+#include "hw/qdev-properties.h"
+#endif
+
+#if __has_include("system/memory.h")
+#include "system/memory.h"
+#define RNIC_CLASS_DATA const void
+#define RNIC_INTERFACES (const InterfaceInfo[])
+#else
+#include "exec/memory.h"
+#define RNIC_CLASS_DATA void
+#define RNIC_INTERFACES (InterfaceInfo[])
+#endif
+
+#if __has_include("qemu/aio.h")
+#include "qemu/aio.h"
+#else
+#include "block/aio.h"
+#endif
+
+#endif /* HW_RNIC_COMPAT_H */

@@ -1,0 +1,44 @@
+/*
+ * rnic: completion queues
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#ifndef HW_RNIC_CQ_H
+#define HW_RNIC_CQ_H
+
+#include "rnic.h"
+
+enum rnic_admin_status rnic_cq_create(RnicState *s,
+                                      const struct rnic_admin_sqe *sqe,
+                                      struct rnic_admin_cqe *cqe);
+enum rnic_admin_status rnic_cq_query(RnicState *s,
+                                     const struct rnic_admin_sqe *sqe,
+                                     struct rnic_admin_cqe *cqe);
+enum rnic_admin_status rnic_cq_destroy(RnicState *s,
+                                       const struct rnic_admin_sqe *sqe);
+void rnic_cq_reset(RnicState *s);
+
+/* NULL if there is no such CQ. */
+RnicCq *rnic_cq_get(RnicState *s, uint32_t cqn);
+uint32_t rnic_cq_number(const RnicCq *cq);
+
+/* A work queue comes to use the CQ, or ceases to. */
+void rnic_cq_ref(RnicCq *cq);
+void rnic_cq_unref(RnicCq *cq);
+
+/*
+ * Add @cqe; its phase is set here.  Notifies by the rules of 8.2.5.  False
+ * when it could not be made: the CQ is full (AE CQ_OVERFLOW, once) or its
+ * memory cannot be written (AE CQ_ERROR, once).  The CQ stays failed.
+ */
+bool rnic_cq_post(RnicState *s, RnicCq *cq, struct rnic_cqe *cqe);
+
+/*
+ * RNIC_DB_CQ_ARM on doorbell page @page; @value as written.  Takes effect
+ * before it returns: a completion made after the guest's write notifies.
+ * False if the doorbell is not the page's to ring.
+ */
+bool rnic_cq_arm(RnicState *s, uint32_t page, uint32_t value);
+
+#endif /* HW_RNIC_CQ_H */

@@ -1,0 +1,113 @@
+/*
+ * rnic: access to guest memory
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#include "qemu/osdep.h"
+#include "dma.h"
+#include "trace.h"
+
+static MemTxAttrs ram_only(RnicState *s)
+{
+    return (MemTxAttrs) {
+        .memory = true,
+        .requester_id = pci_requester_id(PCI_DEVICE(s)),
+    };
+}
+
+static bool check(RnicState *s, MemTxResult result, dma_addr_t addr,
+                  dma_addr_t len, bool to_guest)
+{
+    if (result == MEMTX_OK) {
+        return true;
+    }
+    s->counters.dma_errors++;
+    trace_rnic_err_dma(addr, len, to_guest);
+    return false;
+}
+
+bool rnic_dma_read(RnicState *s, dma_addr_t addr, void *buf, dma_addr_t len)
+{
+    return check(s, pci_dma_rw(PCI_DEVICE(s), addr, buf, len,
+                               DMA_DIRECTION_TO_DEVICE, ram_only(s)),
+                 addr, len, false);
+}
+
+bool rnic_dma_write(RnicState *s, dma_addr_t addr, const void *buf,
+                    dma_addr_t len)
+{
+    return check(s, pci_dma_rw(PCI_DEVICE(s), addr, (void *)buf, len,
+                               DMA_DIRECTION_FROM_DEVICE, ram_only(s)),
+                 addr, len, true);
+}
+
+bool rnic_dma_load32(RnicState *s, dma_addr_t addr, uint32_t *val)
+{
+    return check(s, ldl_le_pci_dma(PCI_DEVICE(s), addr, val, ram_only(s)),
+                 addr, sizeof(*val), false);
+}
+
+bool rnic_dma_store32(RnicState *s, dma_addr_t addr, uint32_t val)
+{
+    smp_wmb();
+    return check(s, stl_le_pci_dma(PCI_DEVICE(s), addr, val, ram_only(s)),
+                 addr, sizeof(val), true);
+}
+
+static DMADirection direction(const RnicDmaMap *map)
+{
+    return map->to_guest ? DMA_DIRECTION_FROM_DEVICE : DMA_DIRECTION_TO_DEVICE;
+}
+
+/*
+ * Maps a first part of the range.  What is not RAM would be mapped as a
+ * bounce buffer, which hides errors: refused.
+ */
+static void *map_ram(RnicState *s, const RnicDmaMap *map, dma_addr_t addr,
+                     dma_addr_t *len)
+{
+    AddressSpace *as = pci_get_address_space(PCI_DEVICE(s));
+    ram_addr_t offset;
+    void *host = dma_memory_map(as, addr, len, direction(map), ram_only(s));
+
+    if (host && !memory_region_from_host(host, &offset)) {
+        dma_memory_unmap(as, host, *len, direction(map), 0);
+        return NULL;
+    }
+    return host;
+}
+
+bool rnic_dma_map_add(RnicState *s, RnicDmaMap *map, dma_addr_t addr,
+                      dma_addr_t len, bool *full)
+{
+    *full = false;
+    while (len > 0) {
+        dma_addr_t part = len;
+        void *host;
+
+        if (map->count == RNIC_DMA_MAP_MAX) {
+            *full = true;
+            return false;
+        }
+        host = map_ram(s, map, addr, &part);
+        if (!host) {
+            return check(s, MEMTX_DECODE_ERROR, addr, len, map->to_guest);
+        }
+        map->iov[map->count++] = (struct iovec) { host, part };
+        addr += part;
+        len -= part;
+    }
+    return true;
+}
+
+void rnic_dma_unmap(RnicState *s, RnicDmaMap *map)
+{
+    AddressSpace *as = pci_get_address_space(PCI_DEVICE(s));
+
+    for (unsigned i = 0; i < map->count; i++) {
+        dma_memory_unmap(as, map->iov[i].iov_base, map->iov[i].iov_len,
+                         direction(map), map->iov[i].iov_len);
+    }
+    map->count = 0;
+}

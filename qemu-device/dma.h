@@ -1,0 +1,61 @@
+/*
+ * rnic: access to guest memory
+ *
+ * Everything goes through the PCI function's bus-master address space (so a
+ * vIOMMU and the bus-master bit apply) and can reach RAM only.  Failures are
+ * counted and traced here; what they mean is the caller's to say.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#ifndef HW_RNIC_DMA_H
+#define HW_RNIC_DMA_H
+
+#include "rnic.h"
+
+bool rnic_dma_read(RnicState *s, dma_addr_t addr, void *buf, dma_addr_t len);
+bool rnic_dma_write(RnicState *s, dma_addr_t addr, const void *buf,
+                    dma_addr_t len);
+
+/*
+ * One aligned 32-bit little-endian word, read or written at once.  A store
+ * becomes visible to the guest after every earlier write of the device.
+ */
+bool rnic_dma_load32(RnicState *s, dma_addr_t addr, uint32_t *val);
+bool rnic_dma_store32(RnicState *s, dma_addr_t addr, uint32_t val);
+
+/* A full barrier between a store to and a load from guest memory. */
+static inline void rnic_dma_barrier(void)
+{
+    smp_mb();
+}
+
+/*
+ * Guest memory mapped for one turn of the event loop, as iovecs.  Must be
+ * undone with rnic_dma_unmap() before the turn ends.
+ */
+enum { RNIC_DMA_MAP_MAX = 512 };
+
+typedef struct RnicDmaMap {
+    unsigned count;
+    bool to_guest;                      /* the device writes */
+    struct iovec iov[RNIC_DMA_MAP_MAX + 1];     /* the last: for the caller */
+} RnicDmaMap;
+
+static inline void rnic_dma_map_init(RnicDmaMap *map, bool to_guest)
+{
+    map->count = 0;
+    map->to_guest = to_guest;
+}
+
+/*
+ * Append @len octets at @addr.  False when not all of it is RAM, or when the
+ * map is full (*@full says which); spans appended before stay mapped.
+ */
+bool rnic_dma_map_add(RnicState *s, RnicDmaMap *map, dma_addr_t addr,
+                      dma_addr_t len, bool *full);
+
+/* Undo all spans; @to_guest maps are marked dirty in full. */
+void rnic_dma_unmap(RnicState *s, RnicDmaMap *map);
+
+#endif /* HW_RNIC_DMA_H */

@@ -1,0 +1,59 @@
+/*
+ * rnic: the doorbells of BAR 2
+ *
+ * A page belongs to one user context; a doorbell is honoured only for an
+ * object created with that page (V10: countermeasure 12).
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#include "qemu/osdep.h"
+#include "cq.h"
+#include "qp.h"
+#include "registers.h"
+#include "srq.h"
+#include "trace.h"
+
+static bool ring(RnicState *s, uint32_t page, uint32_t offset, uint32_t val)
+{
+    switch (offset) {
+    case RNIC_DB_SQ:
+        return rnic_qp_doorbell(s, page, val, true);
+    case RNIC_DB_RQ:
+        return rnic_qp_doorbell(s, page, val, false);
+    case RNIC_DB_SRQ:
+        return rnic_srq_doorbell(s, page, val);
+    case RNIC_DB_CQ_ARM:
+        return rnic_cq_arm(s, page, val);
+    default:
+        return false;
+    }
+}
+
+static void doorbells_write(void *opaque, hwaddr addr, uint64_t val,
+                            unsigned size)
+{
+    RnicState *s = opaque;
+    uint32_t page = addr / RNIC_DOORBELL_PAGE_SIZE;
+    uint32_t offset = addr % RNIC_DOORBELL_PAGE_SIZE;
+
+    if (rnic_enabled(s) && size == 4 && ring(s, page, offset, val)) {
+        s->counters.doorbells++;
+        return;
+    }
+    s->regs.bad_doorbells++;
+    trace_rnic_ub_doorbell(page, offset, val, size);
+}
+
+static uint64_t doorbells_read(void *opaque, hwaddr addr, unsigned size)
+{
+    return 0;
+}
+
+const MemoryRegionOps rnic_doorbells_ops = {
+    .read = doorbells_read,
+    .write = doorbells_write,
+    .endianness = DEVICE_LITTLE_ENDIAN,
+    .valid = { .min_access_size = 1, .max_access_size = 8, .unaligned = true },
+    .impl = { .min_access_size = 1, .max_access_size = 8, .unaligned = true },
+};

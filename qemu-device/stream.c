@@ -1,0 +1,202 @@
+/*
+ * rnic: an LLP stream in full operation, the wire under a QP
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#include "qemu/osdep.h"
+#include "qemu/iov.h"
+#include "qemu/main-loop.h"
+#include "compat.h"
+#include "fabric.h"
+#include "stream.h"
+
+static void update_handlers(RnicStream *st)
+{
+    AioContext *ctx = iohandler_get_aio_context();
+
+    qio_channel_set_aio_fd_handler(st->ioc, ctx,
+                                   st->read_paused ? NULL : st->on_readable,
+                                   ctx,
+                                   st->write_handler ? st->on_writable : NULL,
+                                   st->opaque);
+}
+
+RnicStream *rnic_stream_new(const RnicStreamSetup *setup,
+                            IOHandler *on_readable, IOHandler *on_writable,
+                            void *opaque)
+{
+    const IwarpMpaAgreed *agreed = setup->agreed;
+    RnicStream *st = g_new0(RnicStream, 1);
+    IwarpTxConfig tx = {
+        .crc = agreed->crc,
+        .markers = agreed->tx_markers,
+        .mulpdu = setup->mulpdu,
+    };
+    IwarpRxConfig rx = {
+        .buffer_size = IWARP_RX_BUFFER_GOOD,
+        .crc = agreed->crc,
+        .markers = agreed->rx_markers,
+        .opcodes = IWARP_OPS_RFC5040,
+    };
+
+    st->rx_buffer = g_malloc(rx.buffer_size);
+    rx.buffer = st->rx_buffer;
+    iwarp_rx_init(&st->rx, &rx);
+    iwarp_tx_init(&st->tx, &tx);
+    st->ioc = setup->ioc;
+    st->hold_output = !setup->initiator;
+    st->rtr_expected = !setup->initiator && agreed->peer_to_peer;
+    st->on_readable = on_readable;
+    st->on_writable = on_writable;
+    st->opaque = opaque;
+    st->read_paused = true;
+    return st;
+}
+
+static void free_stream(RnicStream *st)
+{
+    g_free(st->rx_buffer);
+    g_free(st->stage);
+    g_free(st);
+}
+
+static void detach(RnicStream *st)
+{
+    AioContext *ctx = iohandler_get_aio_context();
+
+    qio_channel_set_aio_fd_handler(st->ioc, ctx, NULL, ctx, NULL, NULL);
+}
+
+void rnic_stream_close(RnicStream *st)
+{
+    detach(st);
+    qio_channel_close(st->ioc, NULL);
+    object_unref(OBJECT(st->ioc));
+    free_stream(st);
+}
+
+void rnic_stream_abort(RnicStream *st)
+{
+    detach(st);
+    rnic_fabric_abort(st->ioc);
+    free_stream(st);
+}
+
+void rnic_stream_pause_reading(RnicStream *st)
+{
+    if (!st->read_paused) {
+        st->read_paused = true;
+        update_handlers(st);
+    }
+}
+
+void rnic_stream_resume_reading(RnicStream *st)
+{
+    if (st->read_paused) {
+        st->read_paused = false;
+        update_handlers(st);
+    }
+}
+
+static void set_blocked(RnicStream *st, bool blocked)
+{
+    st->blocked = blocked;
+    if (st->write_handler != blocked) {
+        st->write_handler = blocked;
+        update_handlers(st);
+    }
+}
+
+static RnicIo failure(void)
+{
+    return errno == ETIMEDOUT ? RNIC_IO_LOST : RNIC_IO_RESET;
+}
+
+RnicIo rnic_stream_readv(RnicStream *st, const struct iovec *iov,
+                         size_t count, size_t *n)
+{
+    ssize_t got = qio_channel_readv(st->ioc, iov, count, NULL);
+
+    *n = 0;
+    if (got > 0) {
+        *n = got;
+        return RNIC_IO_OK;
+    }
+    if (got == 0) {
+        st->fin_received = true;
+        return RNIC_IO_EOF;
+    }
+    return got == QIO_CHANNEL_ERR_BLOCK ? RNIC_IO_BLOCKED : failure();
+}
+
+static void consume_stage(RnicStream *st, size_t n)
+{
+    st->stage_head += n;
+    if (st->stage_head == st->stage_tail) {
+        st->stage_head = 0;
+        st->stage_tail = 0;
+    }
+}
+
+RnicIo rnic_stream_writev(RnicStream *st, const struct iovec *iov,
+                          size_t count, size_t *n)
+{
+    g_autofree struct iovec *all = g_new(struct iovec, count + 1);
+    size_t staged = st->stage_tail - st->stage_head;
+    size_t total = staged + iov_size(iov, count);
+    size_t first = staged ? 0 : 1;
+    ssize_t sent;
+
+    *n = 0;
+    all[0] = (struct iovec) { st->stage + st->stage_head, staged };
+    if (count) {
+        memcpy(all + 1, iov, count * sizeof(*iov));
+    }
+    sent = qio_channel_writev(st->ioc, all + first, count + 1 - first, NULL);
+    if (sent == QIO_CHANNEL_ERR_BLOCK) {
+        sent = 0;
+    } else if (sent < 0) {
+        return failure();
+    }
+    *n = MAX(sent, staged) - staged;
+    consume_stage(st, MIN(sent, staged));
+    set_blocked(st, (size_t)sent < total);
+    return st->blocked ? RNIC_IO_BLOCKED : RNIC_IO_OK;
+}
+
+RnicIo rnic_stream_flush(RnicStream *st)
+{
+    RnicIo io = RNIC_IO_OK;
+    size_t n;
+
+    if (!rnic_stream_stage_empty(st)) {
+        io = rnic_stream_writev(st, NULL, 0, &n);
+    } else {
+        set_blocked(st, false);
+    }
+    if (io == RNIC_IO_OK && st->fin_wanted && !st->fin_sent) {
+        qio_channel_shutdown(st->ioc, QIO_CHANNEL_SHUTDOWN_WRITE, NULL);
+        st->fin_sent = true;
+    }
+    return io;
+}
+
+size_t rnic_stream_stage_room(const RnicStream *st)
+{
+    return st->stage_tail < RNIC_STAGE_SMALL
+           ? RNIC_STAGE_SMALL - st->stage_tail : 0;
+}
+
+void rnic_stream_stage(RnicStream *st, const struct iovec *iov, size_t count,
+                       size_t skip)
+{
+    size_t len = iov_size(iov, count) - skip;
+
+    if (!st->stage) {
+        st->stage = g_malloc(RNIC_STAGE_SIZE);
+    }
+    assert(len <= RNIC_STAGE_SIZE - st->stage_tail);
+    iov_to_buf(iov, count, skip, st->stage + st->stage_tail, len);
+    st->stage_tail += len;
+}

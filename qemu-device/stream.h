@@ -1,0 +1,110 @@
+/*
+ * rnic: an LLP stream in full operation, the wire under a QP
+ *
+ * Owns the channel, the two halves of the protocol engine and the octets that
+ * wait for the socket.  Knows nothing of work queues: the QP that owns the
+ * stream drives it and is called back when the socket can be read or written.
+ *
+ * Output waits in a staging buffer that always ends at an FPDU boundary:
+ * small frames are copied into it; of a large frame that the socket took in
+ * part, the rest is.  So a Terminate can be appended at any time.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#ifndef HW_RNIC_STREAM_H
+#define HW_RNIC_STREAM_H
+
+#include "io/channel.h"
+#include "iwarp/mpa-startup.h"
+#include "iwarp/stream-rx.h"
+#include "iwarp/stream-tx.h"
+
+enum {
+    /* Small frames are staged up to this; the rest is kept free for the
+     * unsent part of one large frame and a Terminate. */
+    RNIC_STAGE_SMALL = 128 * 1024,
+    RNIC_STAGE_SIZE = RNIC_STAGE_SMALL + 2 * IWARP_FPDU_WIRE_MAX,
+};
+
+typedef struct RnicStream {
+    QIOChannel *ioc;
+    IwarpRx rx;
+    IwarpTx tx;
+    uint8_t *rx_buffer;
+    uint8_t *stage;             /* RNIC_STAGE_SIZE octets, made when needed */
+    size_t stage_head;
+    size_t stage_tail;
+    bool hold_output;           /* responder: no FPDU before the peer's first */
+    bool rtr_expected;          /* the peer's first FPDU is an RTR */
+    bool rtr_read;              /* our RTR was a Read, not answered yet */
+    bool blocked;               /* the socket takes no more for now */
+    bool write_handler;
+    bool read_paused;
+    bool fin_wanted;            /* send FIN once the stage is empty */
+    bool fin_sent;
+    bool fin_received;
+    IOHandler *on_readable;
+    IOHandler *on_writable;
+    void *opaque;
+} RnicStream;
+
+/* What MPA start-up agreed on. */
+typedef struct RnicStreamSetup {
+    QIOChannel *ioc;            /* ownership passes to the stream */
+    const IwarpMpaAgreed *agreed;
+    bool initiator;
+    uint16_t mulpdu;
+} RnicStreamSetup;
+
+typedef enum RnicIo {
+    RNIC_IO_OK,
+    RNIC_IO_BLOCKED,
+    RNIC_IO_EOF,
+    RNIC_IO_RESET,              /* the peer reset the connection */
+    RNIC_IO_LOST,               /* no answer from the peer any more */
+} RnicIo;
+
+/*
+ * The handlers are called from the main loop with @opaque; reading starts
+ * with rnic_stream_resume_reading().
+ */
+RnicStream *rnic_stream_new(const RnicStreamSetup *setup,
+                            IOHandler *on_readable, IOHandler *on_writable,
+                            void *opaque);
+
+/* Close in order (FIN, unsent octets of the host's socket still go out). */
+void rnic_stream_close(RnicStream *st);
+/* Close with a reset. */
+void rnic_stream_abort(RnicStream *st);
+
+void rnic_stream_pause_reading(RnicStream *st);
+void rnic_stream_resume_reading(RnicStream *st);
+
+/* Read into @iov; *@n is the octets with OK. */
+RnicIo rnic_stream_readv(RnicStream *st, const struct iovec *iov,
+                         size_t count, size_t *n);
+
+/*
+ * Write the stage, then @iov (whole frames).  *@n is the octets of @iov that
+ * left.  BLOCKED, with *@n as far as it got, arms the writable handler.
+ */
+RnicIo rnic_stream_writev(RnicStream *st, const struct iovec *iov,
+                          size_t count, size_t *n);
+
+/* Write the stage; sends FIN behind it if wanted. */
+RnicIo rnic_stream_flush(RnicStream *st);
+
+/* Octets that small frames may still take in the stage. */
+size_t rnic_stream_stage_room(const RnicStream *st);
+
+/* Append @iov from octet @skip on; the caller has seen to the room. */
+void rnic_stream_stage(RnicStream *st, const struct iovec *iov, size_t count,
+                       size_t skip);
+
+static inline bool rnic_stream_stage_empty(const RnicStream *st)
+{
+    return st->stage_head == st->stage_tail;
+}
+
+#endif /* HW_RNIC_STREAM_H */

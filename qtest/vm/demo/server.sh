@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# The demo's passive side: for every step, start the program that waits for a
+# connection, then tell the client. The steps are those of client.sh, in its
+# order.
+
+. /usr/lib/rnic/lib.sh
+
+serve() {
+	start_server "$@"
+	end_server
+}
+
+say "rping, from the client and to the client"
+serve rping 7174 rping -s -v -C "$RPINGS"
+run_client rping-back rping -c -v -C "$RPINGS" -a "$(address_of client)"
+rpings_right rping-back "$RPINGS"
+
+say "data check"
+serve verify 7471 rdma-verify --server --port 7471
+cat /tmp/verify
+
+for test in send write read; do
+	for plan in $PLANS; do
+		size=${plan%:*}
+		serve "ib_${test}_bw-$size" 18515 \
+			ib_${test}_bw -R -s "$size" -n "${plan#*:}"
+	done
+done
+for test in send write read; do
+	serve "ib_${test}_lat" 18515 ib_${test}_lat -R -s 8 -n "$LATS"
+done

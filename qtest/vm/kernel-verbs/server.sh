@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Kernel verbs between two guests: data is moved through Fast-Registered
+# regions 100000 times; 100 connections are made and drained; stale STags are
+# refused; the module that does it, and the driver under it, are taken away in
+# the middle.
+
+. /usr/lib/rnic/lib.sh
+. ./kverbs.sh.inc
+
+# serve STEP [PARAMETER...]
+serve() {
+	load server "${@:2}"
+	signal "$1"
+}
+
+terminates=$(counter "$(rdma_device)" terminates_sent)
+serve stale mode=stale
+passes stale
+terminates=$(($(counter "$(rdma_device)" terminates_sent) - terminates))
+[ $terminates = 14 ] || fail "$terminates Terminates instead of 14"
+
+serve softirq poll=softirq
+passes softirq
+serve direct poll=direct
+passes direct
+serve transfer
+passes transfer
+serve connections
+passes connections
+
+say "unloading at any time"
+load server
+unload
+serve peer-leaves
+loses peer-leaves
+note_transfer
+serve server-leaves
+eventually 60 moving || fail "nothing moves: $(result)"
+unload
+serve driver-leaves
+loses driver-leaves
+
+serve afterwards
+passes afterwards
+nothing_left || fail "$(objects_left)"
+shows V7.2.2-2 V7.8-5

@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# A guest that connects to itself, through its own address: within one process,
+# then between two processes, once all with the stock programs.
+
+. /usr/lib/rnic/lib.sh
+self=$(address_of alone)
+
+loopback-self "$self" || fail "loopback-self"
+
+start_server rping 7174 rping -s -v -C 50
+rping -c -v -C 50 -a "$self" >/tmp/rping-client 2>&1 || fail "rping"
+end_server
+rpings_right rping-client 50
+
+start_server write 18515 ib_write_bw -R -s 65536 -n 500
+ib_write_bw -R -s 65536 -n 500 "$self" || fail "ib_write_bw"
+end_server

@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# What a process may register, and that what it has registered stays where it
+# is, under pressure and after fork(), as long as one STag refers to it.
+
+. /usr/lib/rnic/lib.sh
+
+memory-self "$(address_of alone)" || fail "memory-self"
+
+shows V7.5-3 V7.6.1.1-4 V7.6.2-4

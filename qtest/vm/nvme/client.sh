@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# The kernel's NVMe initiator over RDMA: writes a disk that the server lends,
+# four programs at once with blocks of different sizes, and reads it back.
+
+. /usr/lib/rnic/lib.sh
+
+disk=/dev/nvme0n1
+quarter=$((1 << 20))
+
+# write_quarter K: with blocks of 2, 8, 32 or 128 KiB.
+write_quarter() {
+	size=$((2048 << (2 * $1)))
+	dd if=/tmp/data of=$disk bs=$size oflag=direct conv=notrunc status=none \
+		seek=$(($1 * quarter / size)) skip=$(($1 * quarter / size)) \
+		count=$((quarter / size))
+}
+
+write_all() {
+	writers=
+	for k in 0 1 2 3; do
+		write_quarter $k &
+		writers="$writers $!"
+	done
+	for writer in $writers; do
+		wait "$writer" || fail "writing"
+	done
+}
+
+await lent
+modprobe nvme-rdma || fail "no NVMe initiator"
+echo "transport=rdma,traddr=$(address_of server),trsvcid=4420,nqn=test,nr_io_queues=2" \
+	>/dev/nvme-fabrics || fail "cannot connect"
+eventually 30 test -b $disk || fail "no disk"
+
+say "a disk at $(now)"
+head -c $((4 * quarter)) /dev/urandom >/tmp/data
+write_all
+say "written at $(now)"
+cp /tmp/data .
+signal written
+for size in 4096 1M; do
+	dd if=$disk bs=$size iflag=direct status=none | cmp - /tmp/data ||
+		fail "read something else, with blocks of $size"
+done
+say "read at $(now)"
+await compared
+echo 1 >/sys/class/nvme/nvme0/delete_controller
+rmmod nvme_rdma || fail "nvme_rdma does not go away"
+signal detached

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * rereg-self: a process that connects to itself and reregisters a region in
+ * each of the forms of ibv_rereg_mr(): other memory, another PD, other rights,
+ * and any two or all three of them. After each, what the peer may do it can, with
+ * every byte checked; what it may not do breaks the connection and changes
+ * nothing: the old rkey, a right not granted, the PD of no QP. At last the
+ * region is reregistered while the peer writes to it without a pause.
+ */
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "orders.h"
+
+#define REGION		(128 << 10)
+#define ALL_RIGHTS	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | \
+			 IBV_ACCESS_REMOTE_READ)
+#define ALL_FLAGS	(IBV_REREG_MR_CHANGE_TRANSLATION | \
+			 IBV_REREG_MR_CHANGE_PD | IBV_REREG_MR_CHANGE_ACCESS)
+
+static const char help[] =
+"usage: rereg-self [options] ADDRESS\n"
+"Listens at ADDRESS, one of this machine's own, connects to it, and reregisters\n"
+"memory, checking every byte.\n"
+"  -p, --port PORT       (default " DEFAULT_PORT ")\n"
+"  -n, --number N        reregistrations of each kind (default 20)\n"
+"  -t, --time-limit SEC  for any one wait (default 60)\n"
+"Exit status: 0 all right, 1 wrong data or a failure, 2 usage.\n";
+
+static const struct option options[] = {
+	{ "port", required_argument, NULL, 'p' },
+	{ "number", required_argument, NULL, 'n' },
+	{ "time-limit", required_argument, NULL, 't' },
+	{ "help", no_argument, NULL, 'h' },
+	{ 0 },
+};
+
+/* The two pieces of memory that the region is moved between. */
+struct memory {
+	uint8_t *start;
+	uint8_t *expected;
+	uint64_t length;
+};
+
+static struct owner owner;
+static struct memory memories[2];
+static struct ibv_pd *pds[2];	/* the first is that of the QP */
+static struct ibv_mr *mr;
+static unsigned int seed = 1;
+static uint32_t connections;
+
+/* What the region is now. */
+static int memory_now, pd_now, rights_now = ALL_RIGHTS;
+
+static bool granted(int right)
+{
+	return pd_now == 0 && (rights_now & right);
+}
+
+static struct target whole(uint32_t rkey)
+{
+	return (struct target) {
+		.addr = (uintptr_t)memories[memory_now].start,
+		.length = memories[memory_now].length,
+		.rkey = rkey,
+	};
+}
+
+/* ---------------------------------------------------------------- checks */
+
+static void check_memories(const char *when)
+{
+	const struct memory *m;
+	uint64_t i;
+
+	for (m = memories; m < memories + 2; m++)
+		for (i = 0; i < m->length; i++)
+			if (m->start[i] != m->expected[i])
+				fail("%s: byte %llu of memory %d is 0x%02x, not 0x%02x",
+				     when, (unsigned long long)i,
+				     (int)(m - memories), m->start[i],
+				     m->expected[i]);
+}
+
+static void refused(void (*order)(struct owner *, const struct target *),
+		    const struct target *target, const char *what)
+{
+	order(&owner, target);
+	check_memories(what);
+	owner_reconnect(&owner);
+	connections++;
+}
+
+static void check_write(const struct target *target)
+{
+	struct memory *m = &memories[memory_now];
+	uint32_t round = rand_r(&seed), i;
+
+	if (!granted(IBV_ACCESS_REMOTE_WRITE)) {
+		refused(order_refused_write, target, "a Write not granted");
+		return;
+	}
+	if (!granted(IBV_ACCESS_REMOTE_READ))
+		return;		/* the transfer reads back what it wrote */
+	for (i = 0; i < m->length; i++)
+		m->expected[i] = pattern(round, i);
+	order_transfer(&owner, target, round, false);
+	check_memories("after a transfer");
+}
+
+static void check_read(const struct target *target)
+{
+	if (granted(IBV_ACCESS_REMOTE_READ))
+		order_read(&owner, target);
+	else
+		refused(order_refused_read, target, "a Read not granted");
+}
+
+/* -------------------------------------------------------- reregistration */
+
+static const int rights[] = {
+	ALL_RIGHTS,
+	IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ,
+	IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE,
+	IBV_ACCESS_REMOTE_READ,
+	0,
+};
+
+static void reregister(int flags)
+{
+	struct memory *m;
+	int ret;
+
+	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION)
+		memory_now = !memory_now;
+	if (flags & IBV_REREG_MR_CHANGE_PD)
+		pd_now = !pd_now;
+	if (flags & IBV_REREG_MR_CHANGE_ACCESS)
+		rights_now = rights[rand_r(&seed) % 5];
+	m = &memories[memory_now];
+	/* The library takes no rights unless they are to change. */
+	ret = ibv_rereg_mr(mr, flags, pds[pd_now], m->start, m->length,
+			   flags & IBV_REREG_MR_CHANGE_ACCESS ? rights_now : 0);
+	if (ret)
+		fail("ibv_rereg_mr with flags %d: %d (%m)", flags, ret);
+}
+
+static void run_form(int flags, uint32_t times)
+{
+	struct target stale, target;
+	uint32_t i;
+
+	for (i = 0; i < times; i++) {
+		stale = whole(mr->rkey);
+		reregister(flags);
+		if (mr->rkey == stale.rkey)
+			fail("ibv_rereg_mr: the rkey is the old one");
+		target = whole(mr->rkey);
+		check_write(&target);
+		check_read(&target);
+		if (i % 4 == 0)
+			refused(order_refused_write, &stale, "the old rkey");
+	}
+	say("flags %d: %u reregistrations, %u connections so far", flags,
+	    times, connections);
+}
+
+/* To where any peer can write and read. */
+static void open_all(void)
+{
+	struct memory *m = &memories[memory_now = 0];
+
+	rights_now = ALL_RIGHTS;
+	pd_now = 0;
+	if (ibv_rereg_mr(mr, ALL_FLAGS, pds[0], m->start, m->length,
+			 ALL_RIGHTS))
+		fail("ibv_rereg_mr of everything: %m");
+}
+
+static void fill(struct memory *m, uint8_t byte)
+{
+	memset(m->start, byte, m->length);
+	memset(m->expected, byte, m->length);
+}
+
+static void await_byte(const struct memory *m, uint8_t byte)
+{
+	double end = now() + time_limit;
+
+	while (*(volatile uint8_t *)m->start != byte)
+		if (now() > end)
+			fail("no Write has come within %g s", time_limit);
+}
+
+/* When ibv_rereg_mr() has returned, nothing comes through the old rkey. */
+static void reregister_while_written(uint32_t times)
+{
+	struct memory *m = &memories[0];
+	struct target target;
+	uint32_t i;
+
+	for (i = 0; i < times; i++) {
+		open_all();
+		fill(m, ~pattern(i, 0));
+		target = whole(mr->rkey);
+		order_endless_write(&owner, &target, i);
+		await_byte(m, pattern(i, 0));
+		reregister(1 + i % ALL_FLAGS);
+		fill(m, ~pattern(i, 0));
+		owner_await_refusal(&owner);
+		check_memories("after reregistration under writes");
+		owner_reconnect(&owner);
+	}
+	say("while written to: %u reregistrations", times);
+}
+
+/* ------------------------------------------------------------------ main */
+
+static void set_up(void)
+{
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		/* Of different sizes, neither on a page's boundary. */
+		memories[i].length = (i ? 3 : 1) * REGION - 100 * i;
+		memories[i].start = (uint8_t *)allocate(memories[i].length +
+							4096) + 64 * i;
+		memories[i].expected = allocate(memories[i].length);
+		fill(&memories[i], 0x5a + i);
+	}
+	pds[0] = owner.ep.id->pd;
+	pds[1] = ibv_alloc_pd(owner.ep.id->verbs);
+	if (!pds[1])
+		fail("ibv_alloc_pd: %m");
+	mr = register_memory(owner.ep.id, memories[0].start,
+			     memories[0].length, ALL_RIGHTS);
+}
+
+static void clean_up(void)
+{
+	open_all();
+	if (ibv_dereg_mr(mr))
+		fail("ibv_dereg_mr: %m");
+	if (ibv_dealloc_pd(pds[1]))
+		fail("ibv_dealloc_pd: %m");
+	owner_end(&owner);
+}
+
+int main(int argc, char **argv)
+{
+	const char *port = DEFAULT_PORT;
+	uint32_t times = 20;
+	int c, flags;
+
+	program = "rereg-self";
+	while ((c = getopt_long(argc, argv, "p:n:t:h", options, NULL)) != -1) {
+		switch (c) {
+		case 'p':
+			port = optarg;
+			break;
+		case 'n':
+			times = parse_number(optarg, "--number", 1000000);
+			break;
+		case 't':
+			time_limit = parse_number(optarg, "--time-limit",
+						  86400);
+			break;
+		case 'h':
+			fputs(help, stdout);
+			return 0;
+		default:
+			fail_usage();
+		}
+	}
+	if (argc - optind != 1)
+		fail_usage();
+
+	owner_start(&owner, argv[optind], port);
+	set_up();
+	for (flags = 1; flags <= ALL_FLAGS; flags++)
+		run_form(flags, times);
+	reregister_while_written(times);
+	clean_up();
+	say("rereg: ok");
+	return 0;
+}

@@ -1,0 +1,59 @@
+# shellcheck shell=bash disable=SC2154
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Shell functions for kernel modules that are compiled out of tree, in the build
+# root: for build-driver and build-modules. Source it after lib.sh, and set src
+# (where a module's sources are) and out (where it is compiled).
+
+# kernel_headers SUITE: those of the guest's kernel, inside the build root.
+kernel_headers() {
+	"$top/scripts/in-buildroot" --suite "$1" \
+		sh -c 'ls -d /usr/src/linux-headers-*-amd64 | sort -V | tail -n 1'
+}
+
+# Kbuild writes beside the sources: give it a directory of links to them.
+link_sources() {
+	mkdir -p "$out"
+	find "$out" -type l ! -exec test -e {} \; -delete
+	(cd "$src" && find . -type f \( -name '*.[ch]' -o -name Kbuild \
+		-o -name Makefile -o -name '*.sh' -o -name 'Kconfig' \) -print) |
+		while read -r file; do
+			mkdir -p "$out/$(dirname "$file")"
+			ln -sfn "$src/$file" "$out/$file"
+		done
+}
+
+# kbuild SUITE HEADERS [ARGUMENT...]
+kbuild() {
+	local suite=$1 headers=$2
+	shift 2
+	"$top/scripts/in-buildroot" --suite "$suite" \
+		make -C "$headers" M="$out" -j "$(jobs)" "$@" modules
+}
+
+# run_sparse SUITE HEADERS
+run_sparse() {
+	local log
+	log=$build/log/$(basename "$out")-sparse.log
+	kbuild "$1" "$2" C=2 CHECK=sparse W=1 >"$log" 2>&1 ||
+		{ tail -n 25 "$log"; die "sparse run failed"; }
+	if grep -E 'warning:|error:' "$log"; then
+		die "sparse found something (see $log)"
+	fi
+	say "sparse: nothing found in ${src#"$top"/}"
+}
+
+run_checkpatch() {
+	local files log
+	log=$build/log/$(basename "$out")-checkpatch.log
+	files=$(cd "$src" && find . -name '*.[ch]' | sort)
+	# shellcheck disable=SC2086 # a list of words on purpose
+	(cd "$src" && "$top/scripts/in-buildroot" \
+		perl /usr/src/linux-parts/scripts/checkpatch.pl --no-tree --strict \
+		--quiet --terse --show-types --color=never -f $files) \
+		>"$log" 2>&1 || true
+	cat "$log"
+	! grep -q 'ERROR:' "$log" || die "checkpatch found errors"
+	say "checkpatch: no errors in ${src#"$top"/}, $(grep -c \
+		'WARNING:\|CHECK:' "$log" || true) warnings"
+}

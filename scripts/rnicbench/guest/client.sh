@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# The benchmark's active side: runs the measuring programs, and leaves what they
+# print in out/NAME.
+
+. ./steps.inc
+
+limit=60	# seconds for one attempt
+server=$(address_of server)
+
+# hold N: N idle queue pairs, in the background.
+hold() {
+	qp-load --idle -q "$1" "$server" >/tmp/hold 2>&1 &
+	holder=$!
+	eventually 200 grep -q connected /tmp/hold || { cat /tmp/hold; return 1; }
+}
+
+release() {
+	kill "$holder"
+	end_of "$holder" 60
+}
+
+# measure WHAT: by the program on the host, which may take some ten seconds.
+measure() {
+	signal "measure.$1.$name.$attempt"
+	sleep 12
+	await "measured.$1.$name.$attempt" 120
+}
+
+# What one more queue pair costs QEMU, and what all of them do by being there.
+idle() {
+	local status=0
+	# Both ends have had some, so that what is allocated once is there.
+	hold 10 && release || return
+	sleep 5
+	measure before
+	measure quiet
+	hold "$1" || return
+	sleep 5
+	measure "after.$1"
+	measure processor
+	release || status=$?
+	cat "host.$name"
+	return $status
+}
+
+run() {
+	case $kind in
+	perftest) timeout $limit "$1" -R "${@:2}" "$server" ;;
+	beside)
+		hold "$1" || return
+		timeout $limit "$2" -R "${@:3}" "$server"
+		local status=$?
+		release
+		return $status
+		;;
+	load) timeout $limit qp-load "$@" "$server" ;;
+	churn) timeout $limit cm-churn -n "$1" "$server" ;;
+	register) mr-time "$@" ;;
+	idle) idle "$1" ;;
+	esac
+}
+
+step() {
+	local attempt answer status
+	name=$1
+	kind=$2
+	shift 2
+	for attempt in $(seq $attempts); do
+		answer=$(first_signal 0.1 "$name.$attempt.ready" \
+			"$name.$attempt.dead")
+		[ "${answer##*.}" = ready ] || continue
+		status=0
+		run "$@" >"/tmp/$name" 2>&1 || status=$?
+		if [ $status -eq 0 ]; then
+			cp "/tmp/$name" "out/$name"
+			signal "$name.$attempt.good"
+			return
+		fi
+		echo "$name: attempt $attempt failed with $status:"
+		tail -n 5 "/tmp/$name"
+		# Too slow once is too slow again.
+		if [ $status -eq 124 ]; then
+			signal "$name.$attempt.slow"
+			return
+		fi
+		signal "$name.$attempt.bad"
+	done
+	echo "$name: given up"
+}
+
+steps step

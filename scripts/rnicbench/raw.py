@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# The sockets alone, between two processes of the host: raw-llp.c.
+
+"""Runs the steps that raw-llp can do."""
+
+import os
+import subprocess
+
+from . import cases, results
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def build(directory):
+    program = os.path.join(directory, "raw-llp")
+    subprocess.run(["gcc", "-O2", "-Wall", "-o", program,
+                    os.path.join(HERE, "raw-llp.c")], check=True)
+    return program
+
+
+def session(program, variant, steps, seconds):
+    """case -> value. What is the same call for several cases is made once."""
+    outputs, found = {}, {}
+    for step in steps:
+        if not step.raw:
+            continue
+        call = tuple([variant.split("_")[1]] +
+                     cases.raw_arguments(step, seconds))
+        if call not in outputs:
+            done = subprocess.run([program, *call], stdout=subprocess.PIPE,
+                                  text=True, check=False,
+                                  timeout=60 + 2 * seconds)
+            outputs[call] = done.stdout
+        found.update(results.of_raw(step, outputs[call]))
+    return found

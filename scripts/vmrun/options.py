@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# The command line of vm-run. The options of one guest may also stand in
+# DIR/NAME.opts, where they win over the command line for that guest.
+
+"""Parses options, for the run and for each guest."""
+
+import argparse
+import os
+import re
+import shlex
+
+from . import paths
+
+ETHERNET_NICS = ["rnic", "virtio", "siw", "rxe"]
+NICS = ETHERNET_NICS + ["user", "none"]
+
+EXAMPLE = """\
+For every NAME.sh in DIR, in sorted order, one virtual machine is booted: the
+k-th has the address 10.77.0.k on its rnic adapter (10.78.0.k on a second one)
+and finds all names in /etc/hosts. DIR is /mnt/run in each. NAME.sh runs as root
+there; its output goes to DIR/NAME.out, its exit status to DIR/NAME.rc, the
+console to DIR/NAME.console. vm-run exits 0 only if all of them did. A script
+that succeeds has to leave nothing behind: when its processes have been killed,
+an rnic adapter that still holds an object makes it a failure.
+
+DIR/NAME.opts may hold options of that guest. An executable DIR/host runs on the
+host beside the guests, in DIR; its environment has RNIC_RUN (a directory with
+NAME.qmp sockets and NAME.pid files) and RNIC_HOST_NET (127.x.y: guest 10.77.0.k
+is 127.x.y.k). Scripts find functions in /usr/lib/rnic/lib.sh.
+
+example: scripts/vm-run --timeout 60 --device-opts mpa-crc=on my-test/
+"""
+
+
+def _guest_options(parser):
+    parser.add_argument("--mem", type=int, default=768, metavar="MIB",
+                        help="memory of a guest (768)")
+    parser.add_argument("--cpus", type=int, default=2, metavar="N",
+                        help="processors of a guest (2)")
+    parser.add_argument("--devices", type=int, default=1, metavar="N",
+                        help="rnic adapters of a guest (1)")
+    parser.add_argument("--device-opts", action="append", default=[],
+                        metavar="PROPERTIES",
+                        help="more properties for -device rnic")
+    parser.add_argument("--fabric", choices=["tcp", "unix"], default="tcp",
+                        help="what carries the guests' RDMA: TCP on loopback "
+                        "addresses, or UNIX sockets (faster)")
+    parser.add_argument("--map", action="append", default=[],
+                        metavar="GUEST/LEN=HOST/LEN",
+                        help="more entries for the TCP fabric's address map")
+    parser.add_argument("--fabric-opts", action="append", default=[],
+                        metavar="PROPERTIES",
+                        help="more properties for the fabric object")
+    parser.add_argument("--default-fabric", action="store_true",
+                        help="no fabric object: the device makes its own")
+    parser.add_argument("--qemu-arg", action="append", default=[],
+                        metavar="ARG", help="another argument for QEMU")
+    parser.add_argument("--kernel-arg", action="append", default=[],
+                        metavar="ARG", help="another kernel argument")
+    parser.add_argument("--nic", choices=NICS, default="rnic",
+                        help="adapter: rnic; virtio on the same Ethernet; siw "
+                        "or rxe: Linux's software RDMA over that; user: "
+                        "virtio on user networking (10.0.2.15); none")
+    parser.add_argument("--user-opts", action="append", default=[],
+                        metavar="OPTIONS",
+                        help="for --nic user: options of QEMU's netdev; "
+                        "@NET@ is the run's 127.x.y")
+    parser.add_argument("--no-netdev", action="store_true",
+                        help="rnic without an Ethernet behind it")
+    parser.add_argument("--may-die", action="store_true",
+                        help="the guest may end without a result")
+
+
+def _run_options(parser):
+    parser.add_argument("--package", action="append", default=[],
+                        metavar="P", help="another Debian package in the guests")
+    parser.add_argument("--timeout", type=float, default=300, metavar="S",
+                        help="kill everything after so many seconds (300)")
+    parser.add_argument("--keep", action="store_true",
+                        help="leave a shell in each guest when its script is "
+                        "done; attach with scripts/vm-console")
+    parser.add_argument("--interactive", action="store_true",
+                        help="boot systemd and run no script")
+    parser.add_argument("--env", action="append", default=[],
+                        metavar="NAME=VALUE",
+                        help="a variable for the scripts and the host program")
+    parser.add_argument("--host-net", metavar="127.X.Y",
+                        help="the host network the guests' RDMA uses")
+    parser.add_argument("--run-dir", metavar="D",
+                        help="where sockets go (a temporary directory)")
+    parser.add_argument("--allow-warnings", action="store_true",
+                        help="a kernel warning in a guest is no failure")
+    parser.add_argument("dir", metavar="DIR", help="directory of NAME.sh files")
+
+
+def parse():
+    parser = argparse.ArgumentParser(
+        prog="vm-run", epilog=EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        description="Runs scripts in virtual machines with rnic adapters.")
+    _run_options(parser)
+    _guest_options(parser)
+    options = parser.parse_args()
+    if not os.path.isdir(options.dir):
+        paths.die(f"{options.dir} is not a directory")
+    options.dir = os.path.abspath(options.dir)
+    for setting in options.env:
+        if not re.fullmatch(r"[A-Za-z_]\w*=[^'\n]*", setting):
+            paths.die(f"--env {setting}: must be NAME=VALUE, without '")
+    return options
+
+
+def for_guest(options, name):
+    """The options of guest NAME: the run's, then those of NAME.opts."""
+    parser = argparse.ArgumentParser(prog=f"vm-run: {name}.opts",
+                                     add_help=False)
+    _guest_options(parser)
+    path = os.path.join(options.dir, name + ".opts")
+    words = []
+    if os.path.exists(path):
+        with open(path, encoding="utf-8") as f:
+            words = shlex.split(f.read(), comments=True)
+    shared = {key: list(value) if isinstance(value, list) else value
+              for key, value in vars(options).items()}
+    return parser.parse_args(words, argparse.Namespace(**shared))
