@@ -31,6 +31,10 @@ test: ## all tests; ends with: N passed, N failed, N skipped
 test-asan: ## unit and device tests with QEMU built with ASan and UBSan
 	@scripts/run-tests --asan $(ARGS)
 
+.PHONY: test-tsan
+test-tsan: ## unit and device tests with QEMU built with TSan
+	@scripts/run-tests --tsan $(ARGS)
+
 .PHONY: conformance
 conformance: ## runs the tests and counts the requirements they show
 	@scripts/conformance $(ARGS)

@@ -47,6 +47,7 @@ typedef struct AdminCommand {
     uint8_t args;               /* octets of arguments; the rest is zero */
     bool bulk;                  /* takes bulk data */
     bool reserved_command;      /* kept for a feature not offered */
+    bool tpt;                   /* runs under the TPT lock, for writing */
     uint64_t needs;             /* RNIC_FEATURE_* to be accepted */
     ReservedField reserved[3];
 } AdminCommand;
@@ -78,8 +79,8 @@ static const AdminCommand commands[] = {
         .reserved = { RESERVED(create_eq.reserved),
                       RESERVED(create_eq.reserved2) } },
     [RNIC_ADMIN_DESTROY_EQ] = { NO_RESULT(rnic_eq_destroy, object) },
-    [RNIC_ADMIN_ALLOC_PD] = { .handler = rnic_pd_alloc },
-    [RNIC_ADMIN_DEALLOC_PD] = { NO_RESULT(rnic_pd_dealloc, object) },
+    [RNIC_ADMIN_ALLOC_PD] = { .handler = rnic_pd_alloc, .tpt = true },
+    [RNIC_ADMIN_DEALLOC_PD] = { NO_RESULT(rnic_pd_dealloc, object), .tpt = true },
     [RNIC_ADMIN_CREATE_CQ] = {
         RESULT(rnic_cq_create, create_cq),
         .reserved = { RESERVED(create_cq.cqn) } },
@@ -87,7 +88,8 @@ static const AdminCommand commands[] = {
     [RNIC_ADMIN_MODIFY_CQ] = NOT_OFFERED,
     [RNIC_ADMIN_DESTROY_CQ] = { NO_RESULT(rnic_cq_destroy, object) },
     [RNIC_ADMIN_CREATE_SRQ] = {
-        RESULT(rnic_srq_create, create_srq), .needs = RNIC_FEATURE_SRQ,
+        RESULT(rnic_srq_create, create_srq), .tpt = true,
+        .needs = RNIC_FEATURE_SRQ,
         .reserved = { RESERVED(create_srq.srqn),
                       RESERVED(create_srq.reserved) } },
     [RNIC_ADMIN_QUERY_SRQ] = {
@@ -96,9 +98,10 @@ static const AdminCommand commands[] = {
         RESULT(rnic_srq_modify, create_srq), .needs = RNIC_FEATURE_SRQ,
         .reserved = { RESERVED(create_srq.reserved) } },
     [RNIC_ADMIN_DESTROY_SRQ] = {
-        NO_RESULT(rnic_srq_destroy, object), .needs = RNIC_FEATURE_SRQ },
+        NO_RESULT(rnic_srq_destroy, object), .tpt = true,
+        .needs = RNIC_FEATURE_SRQ },
     [RNIC_ADMIN_CREATE_QP] = {
-        RESULT(rnic_qp_create, create_qp),
+        RESULT(rnic_qp_create, create_qp), .tpt = true,
         .reserved = { RESERVED(create_qp.reserved) } },
     [RNIC_ADMIN_QUERY_QP] = {
         NO_RESULT(rnic_qp_query, object), .bulk = true },
@@ -108,27 +111,28 @@ static const AdminCommand commands[] = {
                       RESERVED(modify_qp.reserved2) } },
     [RNIC_ADMIN_DESTROY_QP] = { NO_RESULT(rnic_qp_destroy, object) },
     [RNIC_ADMIN_ALLOC_STAG] = {
-        RESULT(rnic_tpt_alloc_stag, alloc_stag),
+        RESULT(rnic_tpt_alloc_stag, alloc_stag), .tpt = true,
         .reserved = { RESERVED(alloc_stag.reserved) } },
     [RNIC_ADMIN_REGISTER_MR] = {
-        RESULT(rnic_tpt_register, register_mr),
+        RESULT(rnic_tpt_register, register_mr), .tpt = true,
         .reserved = { RESERVED(register_mr.reserved),
                       RESERVED(register_mr.reserved2) } },
     [RNIC_ADMIN_REREGISTER_MR] = {
-        RESULT(rnic_tpt_reregister, register_mr),
+        RESULT(rnic_tpt_reregister, register_mr), .tpt = true,
         .reserved = { RESERVED(register_mr.reserved),
                       RESERVED(register_mr.reserved2) } },
     [RNIC_ADMIN_REGISTER_SHARED_MR] = {
-        RESULT(rnic_tpt_register_shared, shared_mr),
+        RESULT(rnic_tpt_register_shared, shared_mr), .tpt = true,
         .reserved = { RESERVED(shared_mr.reserved) } },
     [RNIC_ADMIN_QUERY_MR] = {
-        NO_RESULT(rnic_tpt_query_mr, object), .bulk = true },
-    [RNIC_ADMIN_DEALLOC_STAG] = { NO_RESULT(rnic_tpt_dealloc, object) },
+        NO_RESULT(rnic_tpt_query_mr, object), .tpt = true, .bulk = true },
+    [RNIC_ADMIN_DEALLOC_STAG] = {
+        NO_RESULT(rnic_tpt_dealloc, object), .tpt = true },
     [RNIC_ADMIN_ALLOC_MW] = {
-        RESULT(rnic_tpt_alloc_mw, alloc_stag),
+        RESULT(rnic_tpt_alloc_mw, alloc_stag), .tpt = true,
         .reserved = { RESERVED(alloc_stag.reserved) } },
     [RNIC_ADMIN_QUERY_MW] = {
-        NO_RESULT(rnic_tpt_query_mw, object), .bulk = true },
+        NO_RESULT(rnic_tpt_query_mw, object), .tpt = true, .bulk = true },
     [RNIC_ADMIN_CM_LISTEN] = {
         RESULT(rnic_cm_listen, listen),
         .reserved = { RESERVED(listen.reserved),
@@ -190,6 +194,23 @@ static enum rnic_admin_status check_form(const AdminCommand *command,
     return RNIC_ST_OK;
 }
 
+static enum rnic_admin_status handle(RnicState *s, const AdminCommand *command,
+                                     const struct rnic_admin_sqe *sqe,
+                                     struct rnic_admin_cqe *cqe)
+{
+    enum rnic_admin_status status;
+
+    if (command->tpt) {
+        rnic_tpt_write_lock(s);
+    }
+    status = command->handler ? command->handler(s, sqe, cqe)
+                              : command->handler_no_result(s, sqe);
+    if (command->tpt) {
+        rnic_tpt_write_unlock(s);
+    }
+    return status;
+}
+
 static enum rnic_admin_status execute(RnicState *s,
                                       const struct rnic_admin_sqe *sqe,
                                       struct rnic_admin_cqe *cqe)
@@ -204,11 +225,7 @@ static enum rnic_admin_status execute(RnicState *s,
         return RNIC_ST_UNSUPPORTED;
     }
     status = check_form(command, sqe);
-    if (status != RNIC_ST_OK) {
-        return status;
-    }
-    return command->handler ? command->handler(s, sqe, cqe)
-                            : command->handler_no_result(s, sqe);
+    return status == RNIC_ST_OK ? handle(s, command, sqe, cqe) : status;
 }
 
 static bool fetch(RnicState *s, struct rnic_admin_sqe *sqe)

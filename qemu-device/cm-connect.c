@@ -189,7 +189,7 @@ enum rnic_admin_status rnic_cm_reject(RnicState *s,
         return status;
     }
     rnic_listener_release(ep);
-    s->counters.rejects++;
+    rnic_count(&s->counters.rejects, 1);
     rnic_endpoint_send_reply(ep);
     return RNIC_ST_OK;
 }

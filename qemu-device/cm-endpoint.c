@@ -129,7 +129,7 @@ static void post_result(RnicEndpoint *ep, uint32_t qpn,
     if (initiator(ep)) {
         add_private_data(&event, &ep->reply);
         if (status != RNIC_CM_OK) {
-            ep->s->counters.connect_failures++;
+            rnic_count(&ep->s->counters.connect_failures, 1);
         }
     }
     rnic_cm_event_post(ep->s, &event);
@@ -218,9 +218,9 @@ static void established(RnicEndpoint *ep)
     ep->ioc = NULL;             /* the stream's now */
     rnic_qp_establish(qp, &setup, ep->cookie);
     if (initiator(ep)) {
-        ep->s->counters.connects++;
+        rnic_count(&ep->s->counters.connects, 1);
     } else {
-        ep->s->counters.accepts++;
+        rnic_count(&ep->s->counters.accepts, 1);
     }
     post_result(ep, rnic_qp_number(ep->qp), RNIC_CM_OK);
     rnic_endpoint_free(ep);

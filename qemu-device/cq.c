@@ -5,6 +5,7 @@
  */
 
 #include "qemu/osdep.h"
+#include "qemu/lockable.h"
 #include "admin.h"
 #include "cq.h"
 #include "event-queue.h"
@@ -12,19 +13,20 @@
 #include "trace.h"
 
 struct RnicCq {
+    QemuMutex lock;             /* of what follows eqn, and of the ring */
     uint32_t cqn;
     uint32_t depth;
     uint32_t doorbell_page;
-    uint32_t users;             /* work queues */
+    uint32_t users;             /* work queues; main loop only */
+    RnicQueueMemory mem;
+    RnicEq *eq;                 /* NULL: no notification */
+    uint32_t eqn;
     uint32_t producer;
     uint32_t consumer;          /* as last read from the record */
     uint32_t armed;             /* RNIC_ARM_* */
     bool failed;
-    RnicEq *eq;                 /* NULL: no notification */
-    uint32_t eqn;
     uint32_t last_event;        /* see rnic_eq_post_completion() */
     bool event_posted;
-    RnicQueueMemory mem;
 };
 
 static enum rnic_admin_status check_create(RnicState *s,
@@ -81,6 +83,7 @@ enum rnic_admin_status rnic_cq_create(RnicState *s,
         g_free(cq);
         return RNIC_ST_INSUFFICIENT_RESOURCES;
     }
+    qemu_mutex_init(&cq->lock);
     cq->depth = depth;
     cq->doorbell_page = le32_to_cpu(sqe->create_cq.doorbell_page);
     cq->mem = mem;
@@ -115,6 +118,7 @@ static void destroy(RnicState *s, RnicCq *cq)
         rnic_eq_unref(cq->eq);
     }
     rnic_queue_memory_free(&cq->mem);
+    qemu_mutex_destroy(&cq->lock);
     g_free(cq);
 }
 
@@ -217,6 +221,8 @@ static void notify(RnicState *s, RnicCq *cq, const struct rnic_cqe *cqe)
 
 bool rnic_cq_post(RnicState *s, RnicCq *cq, struct rnic_cqe *cqe)
 {
+    QEMU_LOCK_GUARD(&cq->lock);
+
     if (cq->failed || !has_room(s, cq)) {
         return false;
     }
@@ -228,8 +234,8 @@ bool rnic_cq_post(RnicState *s, RnicCq *cq, struct rnic_cqe *cqe)
         return false;
     }
     cq->producer++;
-    s->counters.cqes++;
-    s->counters.cqe_errors += cqe->status != RNIC_WC_SUCCESS;
+    rnic_count(&s->counters.cqes, 1);
+    rnic_count(&s->counters.cqe_errors, cqe->status != RNIC_WC_SUCCESS);
     trace_rnic_cqe(cq->cqn, le32_to_cpu(cqe->qpn), le64_to_cpu(cqe->wr_id),
                    cqe->status, cqe->opcode, cqe->flags);
     notify(s, cq, cqe);
@@ -245,6 +251,7 @@ bool rnic_cq_arm(RnicState *s, uint32_t page, uint32_t value)
                    RNIC_ARM_SOLICITED))) {
         return false;
     }
+    QEMU_LOCK_GUARD(&cq->lock);
     cq->armed |= value & (RNIC_ARM_NEXT | RNIC_ARM_SOLICITED);
     trace_rnic_cq_armed(cq->cqn, cq->armed);
     return true;

@@ -30,14 +30,15 @@ void rnic_cq_unref(RnicCq *cq);
 /*
  * Add @cqe; its phase is set here.  Notifies by the rules of 8.2.5.  False
  * when it could not be made: the CQ is full (AE CQ_OVERFLOW, once) or its
- * memory cannot be written (AE CQ_ERROR, once).  The CQ stays failed.
+ * memory cannot be written (AE CQ_ERROR, once).  The CQ stays failed.  Any
+ * thread.
  */
 bool rnic_cq_post(RnicState *s, RnicCq *cq, struct rnic_cqe *cqe);
 
 /*
  * RNIC_DB_CQ_ARM on doorbell page @page; @value as written.  Takes effect
  * before it returns: a completion made after the guest's write notifies.
- * False if the doorbell is not the page's to ring.
+ * False if the doorbell is not the page's to ring.  Under the big lock.
  */
 bool rnic_cq_arm(RnicState *s, uint32_t page, uint32_t value);
 

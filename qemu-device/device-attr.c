@@ -66,34 +66,39 @@ rnic_device_attr_query(RnicState *s, const struct rnic_admin_sqe *sqe)
     return rnic_admin_bulk_write(s, sqe, &attr, sizeof(attr));
 }
 
+static uint64_t counter(const Stat64 *value)
+{
+    return cpu_to_le64(stat64_get(value));
+}
+
 enum rnic_admin_status
 rnic_counters_query(RnicState *s, const struct rnic_admin_sqe *sqe)
 {
     const RnicCounters *c = &s->counters;
     struct rnic_counters out = {
-        .sq_wrs = cpu_to_le64(c->sq_wrs),
-        .rq_wrs = cpu_to_le64(c->rq_wrs),
-        .cqes = cpu_to_le64(c->cqes),
-        .cqe_errors = cpu_to_le64(c->cqe_errors),
-        .tx_fpdus = cpu_to_le64(c->tx_fpdus),
-        .tx_octets = cpu_to_le64(c->tx_octets),
-        .rx_fpdus = cpu_to_le64(c->rx_fpdus),
-        .rx_octets = cpu_to_le64(c->rx_octets),
-        .terminates_sent = cpu_to_le64(c->terminates_sent),
-        .terminates_received = cpu_to_le64(c->terminates_received),
-        .connects = cpu_to_le64(c->connects),
-        .connect_failures = cpu_to_le64(c->connect_failures),
-        .accepts = cpu_to_le64(c->accepts),
-        .rejects = cpu_to_le64(c->rejects),
-        .async_events = cpu_to_le64(c->async_events),
+        .sq_wrs = counter(&c->sq_wrs),
+        .rq_wrs = counter(&c->rq_wrs),
+        .cqes = counter(&c->cqes),
+        .cqe_errors = counter(&c->cqe_errors),
+        .tx_fpdus = counter(&c->tx_fpdus),
+        .tx_octets = counter(&c->tx_octets),
+        .rx_fpdus = counter(&c->rx_fpdus),
+        .rx_octets = counter(&c->rx_octets),
+        .terminates_sent = counter(&c->terminates_sent),
+        .terminates_received = counter(&c->terminates_received),
+        .connects = counter(&c->connects),
+        .connect_failures = counter(&c->connect_failures),
+        .accepts = counter(&c->accepts),
+        .rejects = counter(&c->rejects),
+        .async_events = counter(&c->async_events),
         .bad_doorbells = cpu_to_le64(s->regs.bad_doorbells),
-        .doorbells = cpu_to_le64(c->doorbells),
-        .dma_errors = cpu_to_le64(c->dma_errors),
-        .eth_tx_packets = cpu_to_le64(c->eth_tx_packets),
-        .eth_tx_octets = cpu_to_le64(c->eth_tx_octets),
-        .eth_rx_packets = cpu_to_le64(c->eth_rx_packets),
-        .eth_rx_octets = cpu_to_le64(c->eth_rx_octets),
-        .eth_rx_drops = cpu_to_le64(c->eth_rx_drops),
+        .doorbells = counter(&c->doorbells),
+        .dma_errors = counter(&c->dma_errors),
+        .eth_tx_packets = counter(&c->eth_tx_packets),
+        .eth_tx_octets = counter(&c->eth_tx_octets),
+        .eth_rx_packets = counter(&c->eth_rx_packets),
+        .eth_rx_octets = counter(&c->eth_rx_octets),
+        .eth_rx_drops = counter(&c->eth_rx_drops),
         .qps = cpu_to_le32(s->qps.count),
         .cqs = cpu_to_le32(s->cqs.count),
         .eqs = cpu_to_le32(s->eqs.count),

@@ -22,37 +22,55 @@ static bool check(RnicState *s, MemTxResult result, dma_addr_t addr,
     if (result == MEMTX_OK) {
         return true;
     }
-    s->counters.dma_errors++;
+    rnic_count(&s->counters.dma_errors, 1);
     trace_rnic_err_dma(addr, len, to_guest);
     return false;
 }
 
+static bool access_memory(RnicState *s, dma_addr_t addr, void *buf,
+                          dma_addr_t len, DMADirection direction)
+{
+    MemTxResult result;
+
+    rnic_guest_memory_begin();
+    result = pci_dma_rw(PCI_DEVICE(s), addr, buf, len, direction,
+                        ram_only(s));
+    rnic_guest_memory_end();
+    return check(s, result, addr, len,
+                 direction == DMA_DIRECTION_FROM_DEVICE);
+}
+
 bool rnic_dma_read(RnicState *s, dma_addr_t addr, void *buf, dma_addr_t len)
 {
-    return check(s, pci_dma_rw(PCI_DEVICE(s), addr, buf, len,
-                               DMA_DIRECTION_TO_DEVICE, ram_only(s)),
-                 addr, len, false);
+    return access_memory(s, addr, buf, len, DMA_DIRECTION_TO_DEVICE);
 }
 
 bool rnic_dma_write(RnicState *s, dma_addr_t addr, const void *buf,
                     dma_addr_t len)
 {
-    return check(s, pci_dma_rw(PCI_DEVICE(s), addr, (void *)buf, len,
-                               DMA_DIRECTION_FROM_DEVICE, ram_only(s)),
-                 addr, len, true);
+    return access_memory(s, addr, (void *)buf, len,
+                         DMA_DIRECTION_FROM_DEVICE);
 }
 
 bool rnic_dma_load32(RnicState *s, dma_addr_t addr, uint32_t *val)
 {
-    return check(s, ldl_le_pci_dma(PCI_DEVICE(s), addr, val, ram_only(s)),
-                 addr, sizeof(*val), false);
+    MemTxResult result;
+
+    rnic_guest_memory_begin();
+    result = ldl_le_pci_dma(PCI_DEVICE(s), addr, val, ram_only(s));
+    rnic_guest_memory_end();
+    return check(s, result, addr, sizeof(*val), false);
 }
 
 bool rnic_dma_store32(RnicState *s, dma_addr_t addr, uint32_t val)
 {
+    MemTxResult result;
+
     smp_wmb();
-    return check(s, stl_le_pci_dma(PCI_DEVICE(s), addr, val, ram_only(s)),
-                 addr, sizeof(val), true);
+    rnic_guest_memory_begin();
+    result = stl_le_pci_dma(PCI_DEVICE(s), addr, val, ram_only(s));
+    rnic_guest_memory_end();
+    return check(s, result, addr, sizeof(val), true);
 }
 
 static DMADirection direction(const RnicDmaMap *map)

@@ -11,7 +11,25 @@
 #ifndef HW_RNIC_DMA_H
 #define HW_RNIC_DMA_H
 
+#include "qemu/tsan.h"
 #include "rnic.h"
+
+/*
+ * Around everything that touches guest memory.  Whether the guest's processors
+ * and the device meet there is decided by the protocols of the queues; TSan
+ * sees none of that and is not to look.
+ */
+static inline void rnic_guest_memory_begin(void)
+{
+    QEMU_TSAN_ANNOTATE_IGNORE_READS_BEGIN();
+    QEMU_TSAN_ANNOTATE_IGNORE_WRITES_BEGIN();
+}
+
+static inline void rnic_guest_memory_end(void)
+{
+    QEMU_TSAN_ANNOTATE_IGNORE_WRITES_END();
+    QEMU_TSAN_ANNOTATE_IGNORE_READS_END();
+}
 
 bool rnic_dma_read(RnicState *s, dma_addr_t addr, void *buf, dma_addr_t len);
 bool rnic_dma_write(RnicState *s, dma_addr_t addr, const void *buf,
@@ -32,7 +50,8 @@ static inline void rnic_dma_barrier(void)
 
 /*
  * Guest memory mapped for one turn of the event loop, as iovecs.  Must be
- * undone with rnic_dma_unmap() before the turn ends.
+ * undone with rnic_dma_unmap() before the turn ends.  Who uses them says so
+ * with rnic_guest_memory_begin().
  */
 enum { RNIC_DMA_MAP_MAX = 512 };
 

@@ -38,7 +38,7 @@ static void doorbells_write(void *opaque, hwaddr addr, uint64_t val,
     uint32_t offset = addr % RNIC_DOORBELL_PAGE_SIZE;
 
     if (rnic_enabled(s) && size == 4 && ring(s, page, offset, val)) {
-        s->counters.doorbells++;
+        rnic_count(&s->counters.doorbells, 1);
         return;
     }
     s->regs.bad_doorbells++;

@@ -137,8 +137,8 @@ static void publish(RnicState *s, EthQueue *q)
 
 static void count_sent(RnicState *s, uint32_t length)
 {
-    s->counters.eth_tx_packets++;
-    s->counters.eth_tx_octets += length;
+    rnic_count(&s->counters.eth_tx_packets, 1);
+    rnic_count(&s->counters.eth_tx_octets, length);
 }
 
 /* The netdev has taken, or dropped, the frame it had queued. */
@@ -317,10 +317,10 @@ static ssize_t eth_receive(NetClientState *nc, const uint8_t *buf,
         return 0;               /* it waits for the next kick */
     }
     if (length <= RNIC_ETH_MAX_FRAME && store_frame(s, q, buf, length)) {
-        s->counters.eth_rx_packets++;
-        s->counters.eth_rx_octets += length;
+        rnic_count(&s->counters.eth_rx_packets, 1);
+        rnic_count(&s->counters.eth_rx_octets, length);
     } else {
-        s->counters.eth_rx_drops++;
+        rnic_count(&s->counters.eth_rx_drops, 1);
     }
     return size;
 }

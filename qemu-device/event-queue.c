@@ -6,10 +6,14 @@
  * CM events that find their queue full are held back, up to HELD_MAX of them,
  * until the driver kicks.
  *
+ * Events come from all threads and are rare next to what they tell of: one
+ * lock for all queues, event_lock.
+ *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
 
 #include "qemu/osdep.h"
+#include "qemu/lockable.h"
 #include "event-queue.h"
 #include "queue-memory.h"
 #include "trace.h"
@@ -24,7 +28,7 @@ struct RnicEq {
     uint8_t eq_class;
     uint32_t vector;
     uint32_t depth;
-    uint32_t users;             /* CQs */
+    uint32_t users;             /* CQs; main loop only */
     uint32_t producer;
     uint32_t consumer;          /* as last read from the record */
     uint32_t event_size;
@@ -90,6 +94,7 @@ enum rnic_admin_status rnic_eq_create(RnicState *s,
     if (status != RNIC_ST_OK) {
         return status;
     }
+    QEMU_LOCK_GUARD(&s->event_lock);
     eq = g_new0(RnicEq, 1);
     eq->eqn = rnic_table_insert(&s->eqs, eq);
     if (!eq->eqn) {
@@ -115,12 +120,14 @@ enum rnic_admin_status rnic_eq_create(RnicState *s,
 static void destroy(RnicEq *eq)
 {
     RnicEq **slot = singleton(eq->s, eq->eq_class);
+    RnicState *s = eq->s;
 
+    QEMU_LOCK_GUARD(&s->event_lock);
     trace_rnic_eq_destroyed(eq->eqn);
     if (slot) {
         *slot = NULL;
     }
-    rnic_table_remove(&eq->s->eqs, eq->eqn);
+    rnic_table_remove(&s->eqs, eq->eqn);
     g_queue_clear_full(&eq->held, g_free);
     rnic_queue_memory_free(&eq->mem);
     g_free(eq);
@@ -221,6 +228,7 @@ void rnic_eq_kick(RnicState *s, uint32_t eqn)
     if (!eq) {
         return;
     }
+    QEMU_LOCK_GUARD(&s->event_lock);
     while (!g_queue_is_empty(&eq->held) && has_room(eq)) {
         g_autofree void *event = g_queue_pop_head(&eq->held);
 
@@ -233,6 +241,7 @@ void rnic_eq_post_completion(RnicState *s, RnicEq *eq, uint32_t cqn,
 {
     struct rnic_ceqe event = { .cqn = cpu_to_le32(cqn) };
 
+    QEMU_LOCK_GUARD(&s->event_lock);
     if (*posted && read_consumer(eq) &&
         (int32_t)(eq->consumer - *last) <= 0) {
         return;
@@ -261,7 +270,8 @@ void rnic_async_event(RnicState *s, enum rnic_async_event event,
     };
 
     trace_rnic_async_event(event, resource, number, terminate);
-    s->counters.async_events++;
+    rnic_count(&s->counters.async_events, 1);
+    QEMU_LOCK_GUARD(&s->event_lock);
     if (s->async_eq) {
         post_or_hold(s->async_eq, &aeqe);
     }
@@ -271,5 +281,6 @@ bool rnic_cm_event_post(RnicState *s, struct rnic_cm_event *event)
 {
     trace_rnic_cm_event(event->type, event->status, le32_to_cpu(event->qpn),
                         le32_to_cpu(event->endpoint));
+    QEMU_LOCK_GUARD(&s->event_lock);
     return s->cm_eq && post_or_hold(s->cm_eq, event);
 }

@@ -1,6 +1,8 @@
 /*
  * rnic: event queues (completion, asynchronous, CM)
  *
+ * Any thread may post; all else is for the main loop.
+ *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
 

@@ -44,7 +44,7 @@ struct RnicTlsChannel {
     bool closing;               /* by its user; sends on by itself */
     QEMUTimer *linger;
 
-    /* The user's handlers. */
+    /* The user's handlers.  All of the channel is for the thread of ctx. */
     AioContext *ctx;
     IOHandler *on_readable;
     IOHandler *on_writable;
@@ -57,17 +57,23 @@ static bool has_output(const RnicTlsChannel *t)
     return !t->broken && (t->out_len || (t->fin_wanted && !t->fin_sent));
 }
 
-static void real_close(RnicTlsChannel *t)
+/* Nothing of the channel is in its context any more. */
+static void leave_context(RnicTlsChannel *t)
 {
     AioContext *ctx = t->ctx ?: iohandler_get_aio_context();
 
     qio_channel_set_aio_fd_handler(QIO_CHANNEL(t->tls), ctx, NULL, ctx, NULL,
                                    NULL);
-    qio_channel_close(QIO_CHANNEL(t->tls), NULL);
     if (t->more) {
         qemu_bh_delete(t->more);
         t->more = NULL;
     }
+}
+
+static void real_close(RnicTlsChannel *t)
+{
+    leave_context(t);
+    qio_channel_close(QIO_CHANNEL(t->tls), NULL);
 }
 
 /* Ends a linger: the reference that kept the channel goes. */
@@ -140,14 +146,18 @@ static void look_for_more(RnicTlsChannel *t)
     }
 }
 
+/* A handler may give the channel to another thread: then it is that one's. */
 static void socket_readable(void *opaque)
 {
     RnicTlsChannel *t = opaque;
+    AioContext *ctx = t->ctx;
 
     object_ref(OBJECT(t));
     if (t->on_readable) {
         t->on_readable(t->opaque);
-        look_for_more(t);
+        if (t->ctx == ctx) {
+            look_for_more(t);
+        }
     }
     object_unref(OBJECT(t));
 }
@@ -179,10 +189,13 @@ static void channel_set_aio_fd_handler(QIOChannel *ioc, AioContext *read_ctx,
 {
     RnicTlsChannel *t = RNIC_TLS_CHANNEL(ioc);
 
+    if (t->ctx != read_ctx) {
+        leave_context(t);
+        t->ctx = read_ctx;
+    }
     if (!t->more) {
         t->more = aio_bh_new(read_ctx, socket_readable, t);
     }
-    t->ctx = read_ctx;
     t->on_readable = io_read;
     t->on_writable = io_write;
     t->opaque = opaque;
@@ -253,7 +266,17 @@ static void linger_over(void *opaque)
     end_linger(opaque);
 }
 
-/* What the channel has accepted still goes out, and so does the end. */
+static void linger_begins(void *opaque)
+{
+    RnicTlsChannel *t = opaque;
+
+    t->linger = timer_new_ms(QEMU_CLOCK_REALTIME, linger_over, t);
+    timer_mod(t->linger, qemu_clock_get_ms(QEMU_CLOCK_REALTIME) + LINGER_MS);
+    update_handlers(t);
+}
+
+/* What the channel has accepted still goes out, and so does the end.  The main
+ * loop sees to that: the thread of ctx may end before. */
 static int channel_close(QIOChannel *ioc, Error **errp)
 {
     RnicTlsChannel *t = RNIC_TLS_CHANNEL(ioc);
@@ -270,10 +293,9 @@ static int channel_close(QIOChannel *ioc, Error **errp)
         return 0;
     }
     object_ref(OBJECT(t));
-    t->linger = timer_new_ms(QEMU_CLOCK_REALTIME, linger_over, t);
-    timer_mod(t->linger, qemu_clock_get_ms(QEMU_CLOCK_REALTIME) + LINGER_MS);
-    t->ctx = t->ctx ?: iohandler_get_aio_context();
-    update_handlers(t);
+    leave_context(t);
+    t->ctx = iohandler_get_aio_context();
+    aio_bh_schedule_oneshot(t->ctx, linger_begins, t);
     return 0;
 }
 

@@ -3,6 +3,8 @@
  * receive-queue.c, transmit.c, receive.c and flush.c
  *
  * Who owns what: each part below names its file; the others use functions.
+ * All of it is the worker's, except for what says otherwise and for what
+ * creation fixes; a turn begins with rnic_qp_begin_turn().
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -16,6 +18,7 @@
 #include "receive-ring.h"
 #include "srq.h"
 #include "stream.h"
+#include "worker.h"
 
 /* send-queue.c: a WR whose processing has begun and that is not completed. */
 typedef struct RnicSendWork {
@@ -93,6 +96,7 @@ typedef struct RnicJob {
 
 struct RnicQp {
     RnicState *s;
+    RnicWorker *worker;
     uint32_t qpn;
     uint8_t state;              /* enum rnic_qp_state; qp-state.c */
     uint32_t enables;           /* RNIC_QP_* */
@@ -106,8 +110,9 @@ struct RnicQp {
     RnicCq *recv_cq;
     RnicQueueMemory mem;
     QEMUBH *bh;                 /* one turn of work */
-    uint32_t windows;           /* bound through this QP */
-    void *claimed_by;           /* endpoint of the connection being set up */
+    uint32_t windows;           /* bound through this QP; TPT lock */
+    void *claimed_by;           /* endpoint of the connection being set up;
+                                 * main loop only */
 
     RnicStream *stream;         /* NULL: none associated */
     uint64_t cookie;
@@ -118,7 +123,9 @@ struct RnicQp {
     RnicJob job;
 
     /* qp-state.c */
-    QEMUTimer *timer;           /* bounds the stay in Closing, Terminate */
+    QEMUTimer *timer;           /* bounds the stay in Closing, Terminate; it
+                                 * fires in the main loop */
+    int64_t deadline_ms;        /* of the stay, virtual clock */
     bool flushing;              /* STILL_FLUSHING until flush.c is done */
     bool quiet_error;           /* Terminate entered without an event */
     bool last_wqe_told;         /* see RNIC_QP_LAST_WQE_EVENT */
@@ -134,8 +141,18 @@ struct RnicQp {
 
 /* ------------------------------------------------------------ qp.c */
 
-/* Have the QP take a turn soon. */
+/* Have the QP take a turn soon.  Any thread that knows the QP exists. */
 void rnic_qp_kick(RnicQp *qp);
+
+/*
+ * A turn: what the worker does for one QP at a stretch.  It is bounded, and
+ * reads the TPT from beginning to end.
+ */
+void rnic_qp_begin_turn(RnicQp *qp);
+void rnic_qp_end_turn(RnicQp *qp);
+
+/* Run @fn as a turn of the QP and wait for it, see rnic_worker_call(). */
+void rnic_qp_call(RnicQp *qp, RnicWorkerFn *fn, void *opaque);
 
 /* -------------------------------------------------- qp-state.c */
 

@@ -97,10 +97,14 @@ static void bad_close(RnicQp *qp)
     enter_error(qp, true, RNIC_AE_BAD_CLOSE);
 }
 
-static void close_timeout(void *opaque)
+static void close_timeout_turn(void *opaque)
 {
     RnicQp *qp = opaque;
 
+    /* The QP may have gone on while the main loop was on its way here. */
+    if (qemu_clock_get_ms(QEMU_CLOCK_VIRTUAL) < qp->deadline_ms) {
+        return;
+    }
     trace_rnic_qp_close_timeout(qp->qpn, qp->state);
     if (qp->state == RNIC_QPS_CLOSING) {
         enter_error(qp, true, RNIC_AE_LLP_LOST);
@@ -109,13 +113,20 @@ static void close_timeout(void *opaque)
     }
 }
 
+static void close_timeout(void *opaque)
+{
+    RnicQp *qp = opaque;
+
+    rnic_qp_call(qp, close_timeout_turn, qp);
+}
+
 static void start_timer(RnicQp *qp)
 {
     if (!qp->timer) {
         qp->timer = timer_new_ms(QEMU_CLOCK_VIRTUAL, close_timeout, qp);
     }
-    timer_mod(qp->timer, qemu_clock_get_ms(QEMU_CLOCK_VIRTUAL) +
-              CLOSE_TIMEOUT_MS);
+    qp->deadline_ms = qemu_clock_get_ms(QEMU_CLOCK_VIRTUAL) + CLOSE_TIMEOUT_MS;
+    timer_mod(qp->timer, qp->deadline_ms);
 }
 
 /* ---------------------------------------------------------- closing */
@@ -175,7 +186,7 @@ static void stage_terminate(RnicQp *qp, const IwarpError *error)
     if (n > 0) {
         iwarp_tx_commit(&st->tx, &frame);
         rnic_stream_stage(st, iov, n, 0);
-        qp->s->counters.terminates_sent++;
+        rnic_count(&qp->s->counters.terminates_sent, 1);
         trace_rnic_terminate_sent(qp->qpn, error->term);
     }
 }
@@ -238,7 +249,7 @@ void rnic_qp_terminate_received(RnicQp *qp, const IwarpTerminate *terminate,
         error.echo.rdma_len = IWARP_ECHO_RDMA;
         iwarp_read_request_encode(&copy.read, error.echo.rdma);
     }
-    qp->s->counters.terminates_received++;
+    rnic_count(&qp->s->counters.terminates_received, 1);
     trace_rnic_terminate_received(qp->qpn, copy.term, copy.siw_layout);
     set_state(qp, RNIC_QPS_TERMINATE);
     keep_terminate(qp, &error, 2);
@@ -291,7 +302,7 @@ void rnic_qp_output_progress(RnicQp *qp, RnicIo io)
 /* In Terminate what arrives is ignored; the peer's FIN ends the state. */
 static void discard_input(RnicQp *qp)
 {
-    static uint8_t sink[16 * 1024];
+    uint8_t sink[16 * 1024];
     struct iovec iov = { sink, sizeof(sink) };
     size_t n;
 
@@ -336,10 +347,8 @@ static void closing_input(RnicQp *qp)
     }
 }
 
-static void on_readable(void *opaque)
+static void input_turn(RnicQp *qp)
 {
-    RnicQp *qp = opaque;
-
     switch (qp->state) {
     case RNIC_QPS_RTS:
         rnic_receive(qp);
@@ -353,14 +362,25 @@ static void on_readable(void *opaque)
     }
 }
 
+static void on_readable(void *opaque)
+{
+    RnicQp *qp = opaque;
+
+    rnic_qp_begin_turn(qp);
+    input_turn(qp);
+    rnic_qp_end_turn(qp);
+}
+
 static void on_writable(void *opaque)
 {
     RnicQp *qp = opaque;
 
+    rnic_qp_begin_turn(qp);
     rnic_qp_output_progress(qp, rnic_stream_flush(qp->stream));
     if (qp->state == RNIC_QPS_RTS) {
         rnic_transmit(qp);
     }
+    rnic_qp_end_turn(qp);
 }
 
 /* Nothing is taken from the S-RQ in Terminate and Error. */
@@ -422,9 +442,6 @@ static enum rnic_admin_status leave_idle(RnicQp *qp, uint8_t next)
     if (next == RNIC_QPS_RTS) {
         return RNIC_ST_INVALID_LLP_STREAM;
     }
-    if (qp->claimed_by) {
-        rnic_cm_qp_left_idle(qp->s, qp->claimed_by);
-    }
     enter_error(qp, false, 0);
     return RNIC_ST_OK;
 }
@@ -476,12 +493,21 @@ static uint8_t mpa_flags(const IwarpMpaAgreed *agreed)
            (agreed->rx_markers ? RNIC_MPA_MARKERS_RECEIVED : 0);
 }
 
-void rnic_qp_establish(RnicQp *qp, const RnicStreamSetup *setup,
-                       uint64_t cookie)
+typedef struct EstablishCall {
+    RnicQp *qp;
+    const RnicStreamSetup *setup;
+    uint64_t cookie;
+} EstablishCall;
+
+static void establish(void *opaque)
 {
-    qp->claimed_by = NULL;
-    qp->stream = rnic_stream_new(setup, on_readable, on_writable, qp);
-    qp->cookie = cookie;
+    const EstablishCall *call = opaque;
+    const RnicStreamSetup *setup = call->setup;
+    RnicQp *qp = call->qp;
+
+    qp->stream = rnic_stream_new(setup, qp->worker->sockets, on_readable,
+                                 on_writable, qp);
+    qp->cookie = call->cookie;
     qp->mpa_revision = setup->agreed->revision;
     qp->mpa_flags = mpa_flags(setup->agreed);
     qp->terminate_origin = 0;
@@ -497,9 +523,25 @@ void rnic_qp_establish(RnicQp *qp, const RnicStreamSetup *setup,
     }
 }
 
-void rnic_qp_start(RnicQp *qp)
+void rnic_qp_establish(RnicQp *qp, const RnicStreamSetup *setup,
+                       uint64_t cookie)
 {
+    EstablishCall call = { qp, setup, cookie };
+
+    qp->claimed_by = NULL;
+    rnic_qp_call(qp, establish, &call);
+}
+
+static void start(void *opaque)
+{
+    RnicQp *qp = opaque;
+
     qp->started = true;
     rnic_stream_resume_reading(qp->stream);
     rnic_qp_kick(qp);
+}
+
+void rnic_qp_start(RnicQp *qp)
+{
+    rnic_qp_call(qp, start, qp);
 }

@@ -26,10 +26,42 @@ enum {
     SQ_DEPTH_MIN = RNIC_SQ_MAX_UNITS,
 };
 
-static void qp_bh(void *opaque)
-{
-    RnicQp *qp = opaque;
+/* ------------------------------------------------------------ turns */
 
+void rnic_qp_begin_turn(RnicQp *qp)
+{
+    rnic_tpt_read_lock(qp->s);
+}
+
+void rnic_qp_end_turn(RnicQp *qp)
+{
+    rnic_tpt_read_unlock(qp->s);
+}
+
+typedef struct TurnCall {
+    RnicQp *qp;
+    RnicWorkerFn *fn;
+    void *opaque;
+} TurnCall;
+
+static void call_turn(void *opaque)
+{
+    TurnCall *call = opaque;
+
+    rnic_qp_begin_turn(call->qp);
+    call->fn(call->opaque);
+    rnic_qp_end_turn(call->qp);
+}
+
+void rnic_qp_call(RnicQp *qp, RnicWorkerFn *fn, void *opaque)
+{
+    TurnCall call = { qp, fn, opaque };
+
+    rnic_worker_call(qp->worker, call_turn, &call);
+}
+
+static void work_turn(RnicQp *qp)
+{
     switch (qp->state) {
     case RNIC_QPS_RTS:
         if (qp->started) {
@@ -42,6 +74,15 @@ static void qp_bh(void *opaque)
         rnic_qp_closing_turn(qp);
         break;
     }
+}
+
+static void qp_bh(void *opaque)
+{
+    RnicQp *qp = opaque;
+
+    rnic_qp_begin_turn(qp);
+    work_turn(qp);
+    rnic_qp_end_turn(qp);
 }
 
 void rnic_qp_kick(RnicQp *qp)
@@ -72,9 +113,25 @@ bool rnic_qp_doorbell(RnicState *s, uint32_t page, uint32_t qpn, bool sq)
     return true;
 }
 
+typedef struct IdleCall {
+    RnicQp *qp;
+    bool idle;
+} IdleCall;
+
+/* A QP may come to Idle by itself, but it does not leave it so. */
+static void look_idle(void *opaque)
+{
+    IdleCall *call = opaque;
+
+    call->idle = call->qp->state == RNIC_QPS_IDLE;
+}
+
 bool rnic_qp_claim(RnicQp *qp, void *endpoint)
 {
-    if (qp->state != RNIC_QPS_IDLE || qp->claimed_by) {
+    IdleCall call = { .qp = qp };
+
+    rnic_qp_call(qp, look_idle, &call);
+    if (!call.idle || qp->claimed_by) {
         return false;
     }
     qp->claimed_by = endpoint;
@@ -289,7 +346,10 @@ enum rnic_admin_status rnic_qp_create(RnicState *s,
     qp->mem = mem;
     init_from_command(qp, sqe);
     take_references(qp);
-    qp->bh = qemu_bh_new_guarded(qp_bh, qp, &DEVICE(s)->mem_reentrancy_guard);
+    qp->worker = rnic_worker_take(s);
+    /* No re-entrancy guard: it is the big lock's, and the DMA of a turn cannot
+     * reach MMIO (dma.h). */
+    qp->bh = aio_bh_new(qp->worker->bottom_halves, qp_bh, qp);
     fill_result(qp, cqe);
     trace_rnic_qp_created(qp->qpn, qp->who.pdn, qp->sq.depth,
                           qp->rq.ring.depth,
@@ -299,16 +359,17 @@ enum rnic_admin_status rnic_qp_create(RnicState *s,
 
 /* ----------------------------------------------------------- query */
 
-enum rnic_admin_status rnic_qp_query(RnicState *s,
-                                     const struct rnic_admin_sqe *sqe)
-{
-    const RnicQp *qp = rnic_qp_get(s, le32_to_cpu(sqe->object.number));
+typedef struct QueryCall {
+    const RnicQp *qp;
     struct rnic_qp_attr attr;
+} QueryCall;
 
-    if (!qp) {
-        return RNIC_ST_INVALID_QP;
-    }
-    attr = (struct rnic_qp_attr) {
+static void query(void *opaque)
+{
+    QueryCall *call = opaque;
+    const RnicQp *qp = call->qp;
+
+    call->attr = (struct rnic_qp_attr) {
         .qpn = cpu_to_le32(qp->qpn),
         .pdn = cpu_to_le32(qp->who.pdn),
         .send_cqn = cpu_to_le32(rnic_cq_number(qp->send_cq)),
@@ -335,8 +396,20 @@ enum rnic_admin_status rnic_qp_query(RnicState *s,
         .bytes_sent = cpu_to_le64(qp->bytes_sent),
         .bytes_received = cpu_to_le64(qp->bytes_received),
     };
-    memcpy(attr.terminate, qp->terminate, sizeof(attr.terminate));
-    return rnic_admin_bulk_write(s, sqe, &attr, sizeof(attr));
+    memcpy(call->attr.terminate, qp->terminate, sizeof(call->attr.terminate));
+}
+
+enum rnic_admin_status rnic_qp_query(RnicState *s,
+                                     const struct rnic_admin_sqe *sqe)
+{
+    RnicQp *qp = rnic_qp_get(s, le32_to_cpu(sqe->object.number));
+    QueryCall call = { .qp = qp };
+
+    if (!qp) {
+        return RNIC_ST_INVALID_QP;
+    }
+    rnic_qp_call(qp, query, &call);
+    return rnic_admin_bulk_write(s, sqe, &call.attr, sizeof(call.attr));
 }
 
 /* ---------------------------------------------------------- modify */
@@ -425,36 +498,78 @@ static void apply_attributes(RnicQp *qp, const struct rnic_admin_sqe *sqe)
     rnic_qp_kick(qp);
 }
 
+typedef struct ModifyCall {
+    RnicQp *qp;
+    const struct rnic_admin_sqe *sqe;
+    struct rnic_admin_cqe *cqe;
+    enum rnic_admin_status status;
+    bool left_idle;
+} ModifyCall;
+
+static enum rnic_admin_status modify_state(RnicQp *qp,
+                                           const struct rnic_admin_sqe *sqe)
+{
+    enum rnic_admin_status status = check_modify_state(qp, sqe);
+
+    if (status == RNIC_ST_OK && leaves_state(qp, sqe)) {
+        status = rnic_qp_change_state(qp, sqe->modify_qp.next_state);
+    }
+    return status;
+}
+
+static void modify(void *opaque)
+{
+    ModifyCall *call = opaque;
+    RnicQp *qp = call->qp;
+    bool was_idle = qp->state == RNIC_QPS_IDLE;
+
+    call->status = check_modify(qp, call->sqe);
+    if (call->status == RNIC_ST_OK) {
+        call->status = modify_state(qp, call->sqe);
+    }
+    if (call->status != RNIC_ST_OK) {
+        return;
+    }
+    call->left_idle = was_idle && qp->state != RNIC_QPS_IDLE;
+    apply_attributes(qp, call->sqe);
+    fill_result(qp, call->cqe);
+    trace_rnic_qp_modified(qp->qpn, le32_to_cpu(call->sqe->modify_qp.mask),
+                           qp->enables, qp->ird, qp->ord);
+}
+
 enum rnic_admin_status rnic_qp_modify(RnicState *s,
                                       const struct rnic_admin_sqe *sqe,
                                       struct rnic_admin_cqe *cqe)
 {
     RnicQp *qp = rnic_qp_get(s, le32_to_cpu(sqe->modify_qp.qpn));
-    enum rnic_admin_status status;
+    ModifyCall call = { .qp = qp, .sqe = sqe, .cqe = cqe };
 
     if (!qp) {
         return RNIC_ST_INVALID_QP;
     }
-    status = check_modify(qp, sqe);
-    if (status == RNIC_ST_OK) {
-        status = check_modify_state(qp, sqe);
+    rnic_qp_call(qp, modify, &call);
+    if (call.left_idle && qp->claimed_by) {
+        rnic_cm_qp_left_idle(s, qp->claimed_by);
     }
-    if (status == RNIC_ST_OK && leaves_state(qp, sqe)) {
-        status = rnic_qp_change_state(qp, sqe->modify_qp.next_state);
-    }
-    if (status != RNIC_ST_OK) {
-        return status;
-    }
-    apply_attributes(qp, sqe);
-    fill_result(qp, cqe);
-    trace_rnic_qp_modified(qp->qpn, le32_to_cpu(sqe->modify_qp.mask),
-                           qp->enables, qp->ird, qp->ord);
-    return RNIC_ST_OK;
+    return call.status;
 }
 
 /* --------------------------------------------------------- destroy */
 
-static void destroy(RnicQp *qp, bool abort)
+/* The worker's part: no turn comes after it. */
+static void quiesce(void *opaque)
+{
+    RnicQp *qp = opaque;
+
+    rnic_qp_drop_stream(qp, false);
+    qemu_bh_delete(qp->bh);
+    qp->bh = NULL;
+    rnic_sq_cleanup(&qp->sq);
+    rnic_reads_clear(qp);
+}
+
+/* The main loop's part. */
+static void release(RnicQp *qp)
 {
     RnicState *s = qp->s;
 
@@ -462,13 +577,12 @@ static void destroy(RnicQp *qp, bool abort)
     if (qp->claimed_by) {
         rnic_cm_qp_gone(s, qp->claimed_by);
     }
-    rnic_qp_drop_stream(qp, abort);
     timer_free(qp->timer);
-    qemu_bh_delete(qp->bh);
-    rnic_sq_cleanup(&qp->sq);
-    rnic_reads_clear(qp);
+    rnic_worker_release(qp->worker);
+    rnic_tpt_write_lock(s);
     rnic_table_remove(&s->qps, qp->qpn);
     rnic_pd_unref(s, qp->who.pdn);
+    rnic_tpt_write_unlock(s);
     rnic_cq_unref(qp->send_cq);
     rnic_cq_unref(qp->recv_cq);
     if (qp->rq.srq) {
@@ -478,26 +592,45 @@ static void destroy(RnicQp *qp, bool abort)
     g_free(qp);
 }
 
+typedef struct DestroyCall {
+    RnicQp *qp;
+    bool refused;
+} DestroyCall;
+
 /*
  * A stream still there is closed, not reset: what the guest sees as completed
  * may still be on its way through the host's socket.
  */
-enum rnic_admin_status rnic_qp_destroy(RnicState *s,
-                                       const struct rnic_admin_sqe *sqe)
+static void destroy(void *opaque)
 {
-    RnicQp *qp = rnic_qp_get(s, le32_to_cpu(sqe->object.number));
+    DestroyCall *call = opaque;
+    RnicQp *qp = call->qp;
 
-    if (!qp) {
-        return RNIC_ST_INVALID_QP;
-    }
-    if (qp->windows) {
-        return RNIC_ST_MW_BOUND_TO_QP;
+    call->refused = qp->windows > 0;
+    if (call->refused) {
+        return;
     }
     /* A WQE taken from an S-RQ has no other owner any more (V6.3.6-2). */
     if (qp->rq.srq) {
         rnic_rq_flush(qp, 1);
     }
-    destroy(qp, false);
+    quiesce(qp);
+}
+
+enum rnic_admin_status rnic_qp_destroy(RnicState *s,
+                                       const struct rnic_admin_sqe *sqe)
+{
+    RnicQp *qp = rnic_qp_get(s, le32_to_cpu(sqe->object.number));
+    DestroyCall call = { .qp = qp };
+
+    if (!qp) {
+        return RNIC_ST_INVALID_QP;
+    }
+    rnic_qp_call(qp, destroy, &call);
+    if (call.refused) {
+        return RNIC_ST_MW_BOUND_TO_QP;
+    }
+    release(qp);
     return RNIC_ST_OK;
 }
 
@@ -508,12 +641,31 @@ void rnic_qp_windows_changed(RnicState *s, uint32_t qpn, int change)
     qp->windows += change;
 }
 
+static void stop(void *opaque)
+{
+    RnicQp *qp = opaque;
+
+    rnic_qp_drop_stream(qp, true);
+    qemu_bh_cancel(qp->bh);
+}
+
+void rnic_qp_stop(RnicState *s)
+{
+    RnicQp *qp;
+    uint32_t qpn;
+
+    RNIC_TABLE_FOREACH(&s->qps, qpn, qp) {
+        rnic_qp_call(qp, stop, qp);
+    }
+}
+
 void rnic_qp_reset(RnicState *s)
 {
     RnicQp *qp;
     uint32_t qpn;
 
     RNIC_TABLE_FOREACH(&s->qps, qpn, qp) {
-        destroy(qp, true);
+        rnic_qp_call(qp, quiesce, qp);
+        release(qp);
     }
 }

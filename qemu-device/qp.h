@@ -1,6 +1,8 @@
 /*
  * rnic: queue pairs, as the rest of the device sees them
  *
+ * For the main loop, except for rnic_qp_windows_changed().
+ *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
 
@@ -21,6 +23,9 @@ enum rnic_admin_status rnic_qp_modify(RnicState *s,
                                       struct rnic_admin_cqe *cqe);
 enum rnic_admin_status rnic_qp_destroy(RnicState *s,
                                        const struct rnic_admin_sqe *sqe);
+/* Break every stream: no DMA, no event, no octet on the wire afterwards. */
+void rnic_qp_stop(RnicState *s);
+/* Free every QP. */
 void rnic_qp_reset(RnicState *s);
 
 /*
@@ -53,7 +58,8 @@ void rnic_qp_set_read_resources(RnicQp *qp, uint16_t ird, uint16_t ord);
 void rnic_qp_establish(RnicQp *qp, const RnicStreamSetup *setup,
                        uint64_t cookie);
 
-/* Windows bound through QP @qpn have become more or fewer by @change. */
+/* Windows bound through QP @qpn have become more or fewer by @change.  Under
+ * the TPT lock, any thread. */
 void rnic_qp_windows_changed(RnicState *s, uint32_t qpn, int change);
 
 /* Everything may go on once the CM has told the guest of the connection. */

@@ -28,7 +28,7 @@ static void post_cqe(RnicQp *qp, struct rnic_cqe *cqe)
     cqe->wr_id = cpu_to_le64(qp->rq.wqe.wr_id);
     cqe->qpn = cpu_to_le32(qp->qpn);
     qp->rq.taken = false;
-    qp->s->counters.rq_wrs++;
+    rnic_count(&qp->s->counters.rq_wrs, 1);
     if (!rnic_cq_post(qp->s, qp->recv_cq, cqe) &&
         qp->state == RNIC_QPS_RTS) {
         rnic_qp_local_error(qp, RNIC_AE_CQ_RQ_ERROR, IWARP_TERM_STREAM);

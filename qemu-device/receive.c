@@ -346,7 +346,7 @@ static void start_segment(RnicQp *qp)
     bool rtr = is_rtr(qp, seg);
 
     trace_rnic_segment(qp->qpn, seg->opcode, seg->payload_len, seg->last);
-    qp->s->counters.rx_fpdus++;
+    rnic_count(&qp->s->counters.rx_fpdus, 1);
     st->rtr_expected = false;
     first_fpdu(qp);
     switch (place_kind(seg->opcode)) {
@@ -496,7 +496,7 @@ static RnicIo read_some(RnicQp *qp, size_t *octets)
     }
     iwarp_rx_filled(&st->rx, *octets - placed);
     qp->bytes_received += *octets;
-    qp->s->counters.rx_octets += *octets;
+    rnic_count(&qp->s->counters.rx_octets, *octets);
     return io;
 }
 

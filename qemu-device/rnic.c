@@ -10,6 +10,8 @@
 
 #include "qemu/osdep.h"
 #include "qapi/error.h"
+#include "qemu/bitmap.h"
+#include "qemu/main-loop.h"
 #include "qemu/module.h"
 #include "qemu/units.h"
 #include "hw/pci/msix.h"
@@ -27,6 +29,7 @@
 #include "registers.h"
 #include "srq.h"
 #include "trace.h"
+#include "worker.h"
 
 enum { MAX_OBJECTS = RNIC_OBJECT_NUMBER_MASK };
 
@@ -53,8 +56,14 @@ static bool check_config(const RnicConfig *c, Error **errp)
                    "(RFC 6581); set mpa-rtr=off");
         return false;
     }
+    if (c->io_threads < RNIC_IO_THREADS_AUTO ||
+        c->io_threads > RNIC_MAX_IO_THREADS) {
+        error_setg(errp, "rnic: io-threads=%d is outside 0..%d",
+                   c->io_threads, RNIC_MAX_IO_THREADS);
+        return false;
+    }
     return
-        check_limit("vectors", c->vectors, 1, 2048, errp) &&
+        check_limit("vectors", c->vectors, 1, RNIC_MAX_VECTORS, errp) &&
         check_limit("doorbell-pages", c->doorbell_pages, 2, 32768, errp) &&
         check_limit("max-qp", c->max_qp, 1, MAX_OBJECTS, errp) &&
         check_limit("max-cq", c->max_cq, 1, MAX_OBJECTS, errp) &&
@@ -72,6 +81,74 @@ static bool check_config(const RnicConfig *c, Error **errp)
                     errp);
 }
 
+/* ------------------------------- what needs the big lock, from anywhere */
+
+static void set_fatal(RnicState *s, uint32_t health)
+{
+    if (s->regs.status & RNIC_STATUS_FATAL) {
+        return;
+    }
+    trace_rnic_err_fatal(health);
+    s->regs.health = health;
+    s->regs.status |= RNIC_STATUS_FATAL;
+}
+
+void rnic_fatal(RnicState *s, uint32_t health)
+{
+    if (bql_locked()) {
+        set_fatal(s, health);
+    } else if (qatomic_cmpxchg(&s->wanted_health, 0, health) == 0) {
+        qemu_bh_schedule(s->requests_bh);
+    }
+}
+
+static void notify(RnicState *s, uint32_t vector)
+{
+    trace_rnic_interrupt(vector);
+    msix_notify(PCI_DEVICE(s), vector);
+}
+
+void rnic_interrupt(RnicState *s, uint32_t vector)
+{
+    if (vector >= s->config.vectors) {
+        return;
+    }
+    if (bql_locked()) {
+        notify(s, vector);
+        return;
+    }
+    set_bit_atomic(vector, s->wanted_vectors);
+    qemu_bh_schedule(s->requests_bh);
+}
+
+static void requests_bh(void *opaque)
+{
+    RnicState *s = opaque;
+    uint32_t health = qatomic_xchg(&s->wanted_health, 0);
+
+    if (health) {
+        set_fatal(s, health);
+    }
+    for (unsigned i = 0; i < BITS_TO_LONGS(s->config.vectors); i++) {
+        unsigned long word = qatomic_xchg(&s->wanted_vectors[i], 0);
+
+        while (word) {
+            notify(s, i * BITS_PER_LONG + ctzl(word));
+            word &= word - 1;
+        }
+    }
+}
+
+/* After the QPs: nothing is asked any more. */
+static void cancel_requests(RnicState *s)
+{
+    qemu_bh_cancel(s->requests_bh);
+    bitmap_zero(s->wanted_vectors, RNIC_MAX_VECTORS);
+    s->wanted_health = 0;
+}
+
+/* --------------------------------------------------- life of the device */
+
 static void init_tables(RnicState *s)
 {
     const RnicConfig *c = &s->config;
@@ -84,6 +161,7 @@ static void init_tables(RnicState *s)
     rnic_table_init(&s->listeners, c->max_listeners);
     rnic_table_init(&s->endpoints, c->max_endpoints);
     rnic_tpt_init(s);
+    qemu_mutex_init(&s->event_lock);
 }
 
 static void cleanup_tables(RnicState *s)
@@ -95,7 +173,8 @@ static void cleanup_tables(RnicState *s)
     rnic_table_cleanup(&s->qps);
     rnic_table_cleanup(&s->listeners);
     rnic_table_cleanup(&s->endpoints);
-    rnic_table_cleanup(&s->tpt.entries);
+    rnic_tpt_cleanup(s);
+    qemu_mutex_destroy(&s->event_lock);
 }
 
 static bool init_pci(RnicState *s, Error **errp)
@@ -149,11 +228,19 @@ static void rnic_realize(PCIDevice *pci, Error **errp)
     if (!check_config(&s->config, errp)) {
         return;
     }
+    if (!rnic_workers_create(s, errp)) {
+        rnic_workers_destroy(s);
+        return;
+    }
     qemu_macaddr_default_if_unset(&s->nic_conf.macaddr);
     init_tables(s);
     if (!init_pci(s, errp)) {
+        cleanup_tables(s);
+        rnic_workers_destroy(s);
         return;
     }
+    s->requests_bh = qemu_bh_new_guarded(requests_bh, s,
+                                         &DEVICE(s)->mem_reentrancy_guard);
     init_fabric(s);
     rnic_admin_realize(s);
     if (s->nic_conf.peers.ncs[0]) {
@@ -175,22 +262,37 @@ static void rnic_exit(PCIDevice *pci)
         object_unref(OBJECT(s->fabric));
         s->fabric = NULL;
     }
+    qemu_bh_delete(s->requests_bh);
     cleanup_tables(s);
+    rnic_workers_destroy(s);
     msix_unuse_all_vectors(pci);
     msix_uninit_exclusive_bar(pci);
 }
 
+static void reset_tpt(RnicState *s)
+{
+    rnic_tpt_write_lock(s);
+    rnic_tpt_reset(s);
+    rnic_tpt_write_unlock(s);
+}
+
+/*
+ * Streams first: a peer must not be told of errors that come of taking things
+ * away.  Then users before what they use: windows name QPs, QPs name CQs.
+ */
 void rnic_function_reset(RnicState *s)
 {
     trace_rnic_reset();
     rnic_admin_stop(s);
+    rnic_qp_stop(s);
     rnic_cm_reset(s);
-    rnic_tpt_reset(s);
+    reset_tpt(s);
     rnic_qp_reset(s);
     rnic_srq_reset(s);
     rnic_cq_reset(s);
     rnic_eq_reset(s);
     rnic_pd_reset(s);
+    cancel_requests(s);
     if (s->ethernet) {
         rnic_ethernet_reset(s);
     }
@@ -198,23 +300,6 @@ void rnic_function_reset(RnicState *s)
     rnic_registers_reset(s);
 }
 
-void rnic_fatal(RnicState *s, uint32_t health)
-{
-    if (s->regs.status & RNIC_STATUS_FATAL) {
-        return;
-    }
-    trace_rnic_err_fatal(health);
-    s->regs.health = health;
-    s->regs.status |= RNIC_STATUS_FATAL;
-}
-
-void rnic_interrupt(RnicState *s, uint32_t vector)
-{
-    if (vector < s->config.vectors) {
-        trace_rnic_interrupt(vector);
-        msix_notify(PCI_DEVICE(s), vector);
-    }
-}
 
 static void rnic_reset_hold(Object *obj, ResetType type)
 {
@@ -234,6 +319,10 @@ static const Property rnic_properties[] = {
     DEFINE_NIC_PROPERTIES(RnicState, nic_conf),
     DEFINE_PROP_LINK("fabric", RnicState, fabric, TYPE_RNIC_FABRIC,
                      RnicFabric *),
+    DEFINE_PROP_LINK("iothread", RnicState, iothread, TYPE_IOTHREAD,
+                     IOThread *),
+    DEFINE_PROP_INT32("io-threads", RnicState, config.io_threads,
+                      RNIC_IO_THREADS_AUTO),
     DEFINE_PROP_UINT32("vectors", RnicState, config.vectors, 8),
     DEFINE_PROP_UINT32("doorbell-pages", RnicState, config.doorbell_pages,
                        1024),

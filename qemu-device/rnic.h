@@ -4,12 +4,31 @@
  * The device's state, split by the file that owns each part.  A file changes
  * only its own part; it asks for the others' with their functions.
  *
- * Threads: everything in this directory runs under the big QEMU lock, in the
- * main loop or (MMIO handlers) in a vCPU thread.  MMIO handlers validate and
- * hand over to bottom halves, except for what the guest must see at once:
- * register values, reset, and arming a CQ.  Sockets are watched in the
- * I/O handlers' context, which only the main loop polls: a nested event loop (a
- * block device that drains, QEMU's own exit) must not move traffic.
+ * Threads.  The main loop runs, under the big QEMU lock, the admin queue,
+ * connection set-up, the Ethernet port and every timer; vCPU threads run the
+ * MMIO handlers under the same lock.  A QP with its LLP stream belongs to one
+ * worker (worker.h), which runs its turns without the big lock.
+ *
+ * - An MMIO handler validates and hands over to a bottom half, except for what
+ *   the guest must see at once: register values, reset, and arming a CQ.
+ * - The main loop reaches into a QP by rnic_worker_call() only.  It waits there
+ *   with the big lock held, so a worker must never take the big lock; what has
+ *   to happen under it (interrupts, the FATAL status) is handed to the main
+ *   loop by rnic_interrupt() and rnic_fatal().
+ * - Shared between threads, each with its lock, in the order of taking them:
+ *     TPT, PDs, table of QPs   rnic_tpt_*_lock(); a QP's turn is a reader
+ *     an S-RQ                  its own mutex (srq.c)
+ *     a CQ                     its own mutex (cq.c)
+ *     all event queues         event_lock (event-queue.c)
+ *     counters                 atomic
+ *   The other tables change and are read under the big lock only; a QP holds
+ *   pointers to its CQs and its S-RQ, which outlive it.
+ * - Guest memory is mapped, and what an access check has allowed is used,
+ *   within one turn: what the TPT's writers wait for is that no turn runs.
+ *
+ * With io-threads=0 the main loop is the worker.  Sockets are then watched in
+ * the I/O handlers' context, which only the main loop polls: a nested event
+ * loop (a block device that drains, QEMU's own exit) must not move traffic.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -18,9 +37,13 @@
 #define HW_RNIC_RNIC_H
 
 #include "qemu/osdep.h"
+#include "qemu/bitops.h"
 #include "qemu/bswap.h"
+#include "qemu/stats64.h"
+#include "qemu/thread.h"
 #include "hw/pci/pci_device.h"
 #include "net/net.h"
+#include "system/iothread.h"
 #include "compat.h"
 #include "rnic-hw.h"
 #include "object-table.h"
@@ -36,6 +59,13 @@ typedef struct RnicEthernet RnicEthernet;
 typedef struct RnicFabric RnicFabric;
 typedef struct RnicQp RnicQp;
 typedef struct RnicSrq RnicSrq;
+typedef struct RnicWorker RnicWorker;
+
+enum {
+    RNIC_MAX_VECTORS = 2048,    /* what MSI-X has */
+    RNIC_MAX_IO_THREADS = 64,
+    RNIC_IO_THREADS_AUTO = -1,  /* one, unless iothread= is given */
+};
 
 /* Properties that bound or shape the device; fixed once realized. */
 typedef struct RnicConfig {
@@ -57,6 +87,7 @@ typedef struct RnicConfig {
     bool mpa_markers;           /* ask the peer for markers */
     bool mpa_rtr;               /* RFC 6581 peer-to-peer start-up */
     uint32_t mulpdu;            /* largest ULPDU sent, octets */
+    int32_t io_threads;         /* workers, or RNIC_IO_THREADS_AUTO */
 } RnicConfig;
 
 /* registers.c: what the registers of BAR 0 hold. */
@@ -82,30 +113,30 @@ typedef struct RnicRegisters {
     uint32_t low_half_offset;   /* its register, ~0 if none */
 } RnicRegisters;
 
-/* Counters since reset, in the order of struct rnic_counters. */
+/* Counters since reset, in the order of struct rnic_counters; any thread. */
 typedef struct RnicCounters {
-    uint64_t sq_wrs;
-    uint64_t rq_wrs;
-    uint64_t cqes;
-    uint64_t cqe_errors;
-    uint64_t tx_fpdus;
-    uint64_t tx_octets;
-    uint64_t rx_fpdus;
-    uint64_t rx_octets;
-    uint64_t terminates_sent;
-    uint64_t terminates_received;
-    uint64_t connects;
-    uint64_t connect_failures;
-    uint64_t accepts;
-    uint64_t rejects;
-    uint64_t async_events;
-    uint64_t doorbells;
-    uint64_t dma_errors;
-    uint64_t eth_tx_packets;
-    uint64_t eth_tx_octets;
-    uint64_t eth_rx_packets;
-    uint64_t eth_rx_octets;
-    uint64_t eth_rx_drops;
+    Stat64 sq_wrs;
+    Stat64 rq_wrs;
+    Stat64 cqes;
+    Stat64 cqe_errors;
+    Stat64 tx_fpdus;
+    Stat64 tx_octets;
+    Stat64 rx_fpdus;
+    Stat64 rx_octets;
+    Stat64 terminates_sent;
+    Stat64 terminates_received;
+    Stat64 connects;
+    Stat64 connect_failures;
+    Stat64 accepts;
+    Stat64 rejects;
+    Stat64 async_events;
+    Stat64 doorbells;
+    Stat64 dma_errors;
+    Stat64 eth_tx_packets;
+    Stat64 eth_tx_octets;
+    Stat64 eth_rx_packets;
+    Stat64 eth_rx_octets;
+    Stat64 eth_rx_drops;
 } RnicCounters;
 
 struct RnicState {
@@ -124,8 +155,9 @@ struct RnicState {
     RnicEthernet *ethernet;     /* ethernet.c; NULL without netdev= */
 
     RnicObjectTable eqs;        /* RnicEq */
-    RnicEq *async_eq;           /* of eqs, at most one */
-    RnicEq *cm_eq;              /* of eqs, at most one */
+    RnicEq *async_eq;           /* of eqs, at most one; event_lock */
+    RnicEq *cm_eq;              /* of eqs, at most one; event_lock */
+    QemuMutex event_lock;       /* event-queue.c: all of every RnicEq */
     RnicObjectTable pds;        /* RnicPd */
     RnicObjectTable cqs;        /* RnicCq */
     RnicObjectTable srqs;       /* RnicSrq */
@@ -133,6 +165,15 @@ struct RnicState {
     RnicObjectTable listeners;  /* RnicListener, cm-listener.c */
     RnicObjectTable endpoints;  /* RnicEndpoint, cm-endpoint.c */
     RnicTpt tpt;
+
+    IOThread *iothread;         /* a link property */
+    RnicWorker *workers;        /* worker.c */
+    unsigned worker_count;
+
+    /* rnic.c: what workers have asked of the main loop */
+    QEMUBH *requests_bh;
+    DECLARE_BITMAP(wanted_vectors, RNIC_MAX_VECTORS);
+    uint32_t wanted_health;
 };
 
 /*
@@ -141,11 +182,18 @@ struct RnicState {
  */
 void rnic_function_reset(RnicState *s);
 
-/* Set STATUS.FATAL with @health (RNIC_HEALTH_*); the first one stays. */
+/* Set STATUS.FATAL with @health (RNIC_HEALTH_*); the first one stays.  In a
+ * worker: soon. */
 void rnic_fatal(RnicState *s, uint32_t health);
 
-/* Raise MSI-X vector @vector, unless it is RNIC_NO_VECTOR or out of range. */
+/* Raise MSI-X vector @vector, unless it is RNIC_NO_VECTOR or out of range.  In
+ * a worker: soon, since masking and the pending bits need the big lock. */
 void rnic_interrupt(RnicState *s, uint32_t vector);
+
+static inline void rnic_count(Stat64 *counter, uint64_t n)
+{
+    stat64_add(counter, n);
+}
 
 static inline bool rnic_vector_valid(const RnicState *s, uint32_t vector)
 {

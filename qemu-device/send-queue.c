@@ -189,7 +189,7 @@ static void advance(RnicQp *qp)
 {
     qp->sq.consumer += head(qp)->units;
     qp->sq.fetched = false;
-    qp->s->counters.sq_wrs++;
+    rnic_count(&qp->s->counters.sq_wrs, 1);
 }
 
 static void append_work(RnicQp *qp, const RnicSendWork *work)

@@ -5,21 +5,23 @@
  */
 
 #include "qemu/osdep.h"
+#include "qemu/lockable.h"
 #include "event-queue.h"
 #include "pd.h"
 #include "srq.h"
 #include "trace.h"
 
 struct RnicSrq {
+    QemuMutex lock;             /* of what follows users */
     uint32_t srqn;
     uint32_t pdn;
     uint32_t doorbell_page;
-    uint32_t users;             /* QPs */
+    RnicQueueMemory mem;
+    uint32_t users;             /* QPs; main loop only */
     uint32_t limit;
     bool limit_armed;
     bool failed;
-    RnicReceiveRing ring;
-    RnicQueueMemory mem;
+    RnicReceiveRing ring;       /* its depth and its WQEs' form never change */
 };
 
 /* ---------------------------------------------------------- create */
@@ -113,6 +115,7 @@ enum rnic_admin_status rnic_srq_create(RnicState *s,
         g_free(srq);
         return RNIC_ST_INSUFFICIENT_RESOURCES;
     }
+    qemu_mutex_init(&srq->lock);
     srq->mem = mem;
     init_from_command(srq, sqe);
     rnic_pd_ref(s, srq->pdn);
@@ -132,6 +135,7 @@ enum rnic_admin_status rnic_srq_query(RnicState *s,
     if (!srq) {
         return RNIC_ST_INVALID_SRQ;
     }
+    QEMU_LOCK_GUARD(&srq->lock);
     fill_result(srq, cqe);
     return RNIC_ST_OK;
 }
@@ -150,6 +154,7 @@ enum rnic_admin_status rnic_srq_modify(RnicState *s,
     if (sqe->create_srq.mask & ~RNIC_SRQ_MODIFY_LIMIT) {
         return RNIC_ST_INVALID_MODIFIER;
     }
+    QEMU_LOCK_GUARD(&srq->lock);
     if (sqe->create_srq.mask & RNIC_SRQ_MODIFY_LIMIT) {
         if (limit > srq->ring.depth) {
             return RNIC_ST_SRQ_LIMIT_RANGE;
@@ -168,6 +173,7 @@ static void destroy(RnicState *s, RnicSrq *srq)
     rnic_table_remove(&s->srqs, srq->srqn);
     rnic_pd_unref(s, srq->pdn);
     rnic_queue_memory_free(&srq->mem);
+    qemu_mutex_destroy(&srq->lock);
     g_free(srq);
 }
 
@@ -280,6 +286,7 @@ RnicRingTake rnic_srq_take(RnicState *s, RnicSrq *srq, RnicReceiveWqe *wqe)
 {
     RnicRingTake take;
 
+    QEMU_LOCK_GUARD(&srq->lock);
     if (srq->failed) {
         return RNIC_RING_BROKEN;
     }

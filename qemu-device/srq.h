@@ -46,7 +46,7 @@ void rnic_srq_unref(RnicSrq *srq);
 /*
  * Take a WQE for a message.  Raises the limit event when it is due.  UNREADABLE
  * concerns the caller's QP only; BROKEN means that the S-RQ has failed (AE
- * SRQ_CATASTROPHIC, once), as it will for everybody else who asks.
+ * SRQ_CATASTROPHIC, once), as it will for everybody else who asks.  Any thread.
  */
 RnicRingTake rnic_srq_take(RnicState *s, RnicSrq *srq, RnicReceiveWqe *wqe);
 

@@ -6,23 +6,20 @@
 
 #include "qemu/osdep.h"
 #include "qemu/iov.h"
-#include "qemu/main-loop.h"
-#include "compat.h"
+#include "dma.h"
 #include "fabric.h"
 #include "stream.h"
 
 static void update_handlers(RnicStream *st)
 {
-    AioContext *ctx = iohandler_get_aio_context();
-
-    qio_channel_set_aio_fd_handler(st->ioc, ctx,
+    qio_channel_set_aio_fd_handler(st->ioc, st->ctx,
                                    st->read_paused ? NULL : st->on_readable,
-                                   ctx,
+                                   st->ctx,
                                    st->write_handler ? st->on_writable : NULL,
                                    st->opaque);
 }
 
-RnicStream *rnic_stream_new(const RnicStreamSetup *setup,
+RnicStream *rnic_stream_new(const RnicStreamSetup *setup, AioContext *ctx,
                             IOHandler *on_readable, IOHandler *on_writable,
                             void *opaque)
 {
@@ -45,6 +42,7 @@ RnicStream *rnic_stream_new(const RnicStreamSetup *setup,
     iwarp_rx_init(&st->rx, &rx);
     iwarp_tx_init(&st->tx, &tx);
     st->ioc = setup->ioc;
+    st->ctx = ctx;
     st->hold_output = !setup->initiator;
     st->rtr_expected = !setup->initiator && agreed->peer_to_peer;
     st->on_readable = on_readable;
@@ -63,9 +61,8 @@ static void free_stream(RnicStream *st)
 
 static void detach(RnicStream *st)
 {
-    AioContext *ctx = iohandler_get_aio_context();
-
-    qio_channel_set_aio_fd_handler(st->ioc, ctx, NULL, ctx, NULL, NULL);
+    qio_channel_set_aio_fd_handler(st->ioc, st->ctx, NULL, st->ctx, NULL,
+                                   NULL);
 }
 
 void rnic_stream_close(RnicStream *st)
@@ -116,8 +113,11 @@ static RnicIo failure(void)
 RnicIo rnic_stream_readv(RnicStream *st, const struct iovec *iov,
                          size_t count, size_t *n)
 {
-    ssize_t got = qio_channel_readv(st->ioc, iov, count, NULL);
+    ssize_t got;
 
+    rnic_guest_memory_begin();
+    got = qio_channel_readv(st->ioc, iov, count, NULL);
+    rnic_guest_memory_end();
     *n = 0;
     if (got > 0) {
         *n = got;
@@ -153,7 +153,9 @@ RnicIo rnic_stream_writev(RnicStream *st, const struct iovec *iov,
     if (count) {
         memcpy(all + 1, iov, count * sizeof(*iov));
     }
+    rnic_guest_memory_begin();
     sent = qio_channel_writev(st->ioc, all + first, count + 1 - first, NULL);
+    rnic_guest_memory_end();
     if (sent == QIO_CHANNEL_ERR_BLOCK) {
         sent = 0;
     } else if (sent < 0) {
@@ -197,6 +199,8 @@ void rnic_stream_stage(RnicStream *st, const struct iovec *iov, size_t count,
         st->stage = g_malloc(RNIC_STAGE_SIZE);
     }
     assert(len <= RNIC_STAGE_SIZE - st->stage_tail);
+    rnic_guest_memory_begin();
     iov_to_buf(iov, count, skip, st->stage + st->stage_tail, len);
+    rnic_guest_memory_end();
     st->stage_tail += len;
 }

@@ -15,6 +15,7 @@
 #ifndef HW_RNIC_STREAM_H
 #define HW_RNIC_STREAM_H
 
+#include "compat.h"
 #include "io/channel.h"
 #include "iwarp/mpa-startup.h"
 #include "iwarp/stream-rx.h"
@@ -29,6 +30,7 @@ enum {
 
 typedef struct RnicStream {
     QIOChannel *ioc;
+    AioContext *ctx;            /* where its socket is watched */
     IwarpRx rx;
     IwarpTx tx;
     uint8_t *rx_buffer;
@@ -66,10 +68,10 @@ typedef enum RnicIo {
 } RnicIo;
 
 /*
- * The handlers are called from the main loop with @opaque; reading starts
- * with rnic_stream_resume_reading().
+ * The handlers are called from @ctx with @opaque; reading starts with
+ * rnic_stream_resume_reading().  All functions here are for @ctx's thread.
  */
-RnicStream *rnic_stream_new(const RnicStreamSetup *setup,
+RnicStream *rnic_stream_new(const RnicStreamSetup *setup, AioContext *ctx,
                             IOHandler *on_readable, IOHandler *on_writable,
                             void *opaque);
 

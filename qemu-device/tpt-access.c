@@ -212,8 +212,8 @@ static bool is_owner(const RnicStag *entry, const RnicAccessor *who)
 }
 
 /* "Invalidate" of chapter 7's access checks, in that order. */
-RnicAccessResult rnic_tpt_invalidate(RnicState *s, const RnicAccessor *who,
-                                     uint32_t stag, bool remote, bool *bound)
+static RnicAccessResult invalidate(RnicState *s, const RnicAccessor *who,
+                                   uint32_t stag, bool remote, bool *bound)
 {
     const uint8_t remote_rights = RNIC_ACCESS_REMOTE_READ |
                                   RNIC_ACCESS_REMOTE_WRITE;
@@ -244,4 +244,15 @@ RnicAccessResult rnic_tpt_invalidate(RnicState *s, const RnicAccessor *who,
     entry->valid = false;
     trace_rnic_stag_invalidated(stag >> 8, who->qpn, remote);
     return RNIC_ACCESS_OK;
+}
+
+RnicAccessResult rnic_tpt_invalidate(RnicState *s, const RnicAccessor *who,
+                                     uint32_t stag, bool remote, bool *bound)
+{
+    RnicAccessResult result;
+
+    rnic_tpt_begin_change(s);
+    result = invalidate(s, who, stag, remote, bound);
+    rnic_tpt_end_change(s);
+    return result;
 }

@@ -70,6 +70,10 @@ static inline bool rnic_is_region(const RnicStag *entry)
     return entry && entry->kind != RNIC_STAG_MW;
 }
 
+/* Within a turn: change the TPT, then read it again. */
+void rnic_tpt_begin_change(RnicState *s);
+void rnic_tpt_end_change(RnicState *s);
+
 /*
  * A new entry of @kind, Invalid; for a region with a buffer of @max_pages
  * entries from the pool.  NULL when there is no index or no room in the pool.

@@ -457,9 +457,9 @@ static enum rnic_wc_status check_fast_register(const RnicAccessor *who,
     return RNIC_WC_SUCCESS;
 }
 
-enum rnic_wc_status
-rnic_tpt_fast_register(RnicState *s, const RnicAccessor *who,
-                       const struct rnic_fast_register_wqe *wqe)
+static enum rnic_wc_status
+fast_register(RnicState *s, const RnicAccessor *who,
+              const struct rnic_fast_register_wqe *wqe)
 {
     uint32_t stag = le32_to_cpu(wqe->stag);
     RnicStag *region = rnic_tpt_entry(s, stag);
@@ -483,5 +483,17 @@ rnic_tpt_fast_register(RnicState *s, const RnicAccessor *who,
         rnic_region_commit(region, &r, &pages);
         trace_rnic_mr_fast_registered(stag >> 8, r.va, r.length, r.access);
     }
+    return status;
+}
+
+enum rnic_wc_status
+rnic_tpt_fast_register(RnicState *s, const RnicAccessor *who,
+                       const struct rnic_fast_register_wqe *wqe)
+{
+    enum rnic_wc_status status;
+
+    rnic_tpt_begin_change(s);
+    status = fast_register(s, who, wqe);
+    rnic_tpt_end_change(s);
     return status;
 }

@@ -108,8 +108,8 @@ static enum rnic_wc_status check_bind(const RnicAccessor *who,
                        le64_to_cpu(wqe->length));
 }
 
-enum rnic_wc_status rnic_tpt_bind(RnicState *s, const RnicAccessor *who,
-                                  const struct rnic_bind_wqe *wqe)
+static enum rnic_wc_status bind_window(RnicState *s, const RnicAccessor *who,
+                                       const struct rnic_bind_wqe *wqe)
 {
     uint32_t mw_stag = le32_to_cpu(wqe->mw_stag);
     uint32_t mr_stag = le32_to_cpu(wqe->mr_stag);
@@ -134,6 +134,17 @@ enum rnic_wc_status rnic_tpt_bind(RnicState *s, const RnicAccessor *who,
     trace_rnic_mw_bound(mw_stag >> 8, mr_stag >> 8, who->qpn, va,
                         window->length, window->access);
     return RNIC_WC_SUCCESS;
+}
+
+enum rnic_wc_status rnic_tpt_bind(RnicState *s, const RnicAccessor *who,
+                                  const struct rnic_bind_wqe *wqe)
+{
+    enum rnic_wc_status status;
+
+    rnic_tpt_begin_change(s);
+    status = bind_window(s, who, wqe);
+    rnic_tpt_end_change(s);
+    return status;
 }
 
 /* V7.10.4-2: back to the PD of the QP that did it. */

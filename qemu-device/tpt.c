@@ -13,9 +13,57 @@
 
 void rnic_tpt_init(RnicState *s)
 {
+    g_rw_lock_init(&s->tpt.lock);
+    qemu_mutex_init(&s->tpt.turnstile);
     rnic_table_init(&s->tpt.entries, s->config.max_mr);
     s->tpt.pages = 0;
     s->tpt.max_pages = s->config.max_mr_pages;
+}
+
+void rnic_tpt_cleanup(RnicState *s)
+{
+    rnic_table_cleanup(&s->tpt.entries);
+    qemu_mutex_destroy(&s->tpt.turnstile);
+    g_rw_lock_clear(&s->tpt.lock);
+}
+
+/* ------------------------------------------------------------ lock */
+
+/* Without the turnstile busy readers could keep a writer out for ever. */
+void rnic_tpt_read_lock(RnicState *s)
+{
+    qemu_mutex_lock(&s->tpt.turnstile);
+    g_rw_lock_reader_lock(&s->tpt.lock);
+    qemu_mutex_unlock(&s->tpt.turnstile);
+}
+
+void rnic_tpt_read_unlock(RnicState *s)
+{
+    g_rw_lock_reader_unlock(&s->tpt.lock);
+}
+
+void rnic_tpt_write_lock(RnicState *s)
+{
+    qemu_mutex_lock(&s->tpt.turnstile);
+    g_rw_lock_writer_lock(&s->tpt.lock);
+}
+
+void rnic_tpt_write_unlock(RnicState *s)
+{
+    g_rw_lock_writer_unlock(&s->tpt.lock);
+    qemu_mutex_unlock(&s->tpt.turnstile);
+}
+
+void rnic_tpt_begin_change(RnicState *s)
+{
+    rnic_tpt_read_unlock(s);
+    rnic_tpt_write_lock(s);
+}
+
+void rnic_tpt_end_change(RnicState *s)
+{
+    rnic_tpt_write_unlock(s);
+    rnic_tpt_read_lock(s);
 }
 
 /* --------------------------------------------------------- buffers */

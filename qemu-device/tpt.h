@@ -22,13 +22,27 @@
 typedef struct RnicDmaMap RnicDmaMap;
 
 typedef struct RnicTpt {
+    GRWLock lock;
+    QemuMutex turnstile;        /* a waiting writer lets no new reader in */
     RnicObjectTable entries;    /* RnicStag by STag index, tpt.c */
     uint64_t pages;             /* page list entries held by all regions */
     uint64_t max_pages;
 } RnicTpt;
 
 void rnic_tpt_init(RnicState *s);
+void rnic_tpt_cleanup(RnicState *s);
+/* Under the lock for writing. */
 void rnic_tpt_reset(RnicState *s);
+
+/*
+ * The lock of the TPT, of the PDs and of the table of QPs.  A turn of a QP
+ * reads from its beginning to its end; admin commands that change one of those
+ * write.  Nobody calls a worker with it held.
+ */
+void rnic_tpt_read_lock(RnicState *s);
+void rnic_tpt_read_unlock(RnicState *s);
+void rnic_tpt_write_lock(RnicState *s);
+void rnic_tpt_write_unlock(RnicState *s);
 
 /* Why an access was refused. */
 typedef enum RnicAccessResult {
@@ -41,8 +55,8 @@ typedef enum RnicAccessResult {
 } RnicAccessResult;
 
 /*
- * Memory that an access check has allowed.  Valid until the caller returns to
- * the event loop; an admin command may take the region away after that.
+ * Memory that an access check has allowed.  Valid until the turn ends or
+ * changes the TPT itself; others may take the region away after that.
  */
 typedef struct RnicTarget {
     const RnicPages *pages;     /* NULL: STag zero, offset is the address */
@@ -91,6 +105,11 @@ bool rnic_target_map(RnicState *s, const RnicTarget *target, uint64_t len,
 /* Copy @len octets to @target.  False on a DMA error. */
 bool rnic_target_write(RnicState *s, const RnicTarget *target,
                        const void *buf, uint64_t len);
+
+/*
+ * Work requests and messages that change the TPT.  They end the turn's reading
+ * of it and begin another: what was found in it before may have changed.
+ */
 
 /*
  * Invalidate an STag on behalf of @who (7.8): Invalidate Local STag, Read with

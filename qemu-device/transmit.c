@@ -185,8 +185,8 @@ static bool map_payload(RnicQp *qp, uint32_t offset, uint32_t len,
 
 static void count_frame(RnicQp *qp, size_t len)
 {
-    qp->s->counters.tx_fpdus++;
-    qp->s->counters.tx_octets += len;
+    rnic_count(&qp->s->counters.tx_fpdus, 1);
+    rnic_count(&qp->s->counters.tx_octets, len);
     qp->bytes_sent += len;
 }
 
@@ -238,7 +238,9 @@ static void stage_copied(RnicQp *qp, const IwarpTxSegment *seg,
     g_autofree uint8_t *copy = g_malloc(seg->payload_len + 1);
     struct iovec span = { copy, seg->payload_len };
 
+    rnic_guest_memory_begin();
     iov_to_buf(map->iov, map->count, 0, copy, seg->payload_len);
+    rnic_guest_memory_end();
     rnic_dma_unmap(qp->s, map);
     stage_frame(qp, seg, &span, seg->payload_len ? 1 : 0);
 }

@@ -70,9 +70,10 @@ Rnic *rnic_boot(const char *properties, const char *arguments)
     g_autofree char *fabric = fabric_object();
 
     r->qts = qtest_initf("-machine q35 -nodefaults -m 256 %s %s "
-                         "-device rnic,addr=%d%s%s",
+                         "-device rnic,addr=%d%s%s%s",
                          fabric, arguments ? arguments : "", RNIC_TEST_SLOT,
                          *fabric ? ",fabric=f" : "",
+                         g_getenv("RNIC_TEST_PROPERTIES") ?: "",
                          properties ? properties : "");
     r->pci = qpci_new_pc(r->qts, NULL);
     find_device(r, RNIC_TEST_SLOT);

@@ -727,11 +727,15 @@ static void test_abort(void)
     rnic_shows("V6.2.2.4-1 V6.6.2.3-1");
 }
 
-/* A deep queue takes several turns to flush; Idle is refused until then. */
+/*
+ * A deep queue takes several turns to flush; Idle is refused until then. In the
+ * main loop, so that no turn falls between the two commands.
+ */
 static void test_flush_deep(void)
 {
     enum { DEEP = 4096 };
     Connection *c = connection_prepare(&(ConnectionOptions) {
+        .properties = ",io-threads=0",
         .sq_depth = DEEP, .rq_depth = DEEP, .cq_depth = 8192 });
     uint8_t wqe[RNIC_SQ_UNIT * RNIC_SQ_MAX_UNITS];
     struct rnic_admin_sqe sqe;
