@@ -80,7 +80,8 @@ static const AdminCommand commands[] = {
                       RESERVED(create_eq.reserved2) } },
     [RNIC_ADMIN_DESTROY_EQ] = { NO_RESULT(rnic_eq_destroy, object) },
     [RNIC_ADMIN_ALLOC_PD] = { .handler = rnic_pd_alloc, .tpt = true },
-    [RNIC_ADMIN_DEALLOC_PD] = { NO_RESULT(rnic_pd_dealloc, object), .tpt = true },
+    [RNIC_ADMIN_DEALLOC_PD] = {
+        NO_RESULT(rnic_pd_dealloc, object), .tpt = true },
     [RNIC_ADMIN_CREATE_CQ] = {
         RESULT(rnic_cq_create, create_cq),
         .reserved = { RESERVED(create_cq.cqn) } },

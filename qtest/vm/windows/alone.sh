@@ -1,14 +1,28 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Memory windows of both types: rounds of bind, Write, Read and invalidation,
-# every byte checked; then stale rkeys, each of which must be refused. At last
-# the program is killed at any moment: nothing may be left of it.
+# Memory windows of both types, beside each other: 100,000 rounds of bind, Write,
+# Read and invalidation, every byte checked; then stale rkeys, each of which must
+# be refused. At last the program is killed at any moment: nothing may be left
+# of it.
 
 . /usr/lib/rnic/lib.sh
 
+# rounds TYPE PORT
+rounds() {
+	window-self --type "$1" --number 100000 --size 4k --port "$2" \
+		"$(address_of alone)"
+}
+
+rounds 1 7471 >/tmp/type-1 2>&1 &
+type_1=$!
+rounds 2 7472 || fail "window-self, type 2"
+wait $type_1 || { cat /tmp/type-1; fail "window-self, type 1"; }
+eventually 30 nothing_left || fail "$(objects_left)"
+
+# Larger ones, for which more than a page changes hands.
 for type in 1 2; do
 	window-self --type $type --number 300 "$(address_of alone)" ||
-		fail "window-self, type $type"
+		fail "window-self, type $type, 256 KiB"
 	eventually 30 nothing_left || fail "$(objects_left)"
 done
 
