@@ -242,11 +242,19 @@ bool rnic_cq_post(RnicState *s, RnicCq *cq, struct rnic_cqe *cqe)
     return true;
 }
 
+bool rnic_cq_on_page(RnicState *s, uint32_t page, uint32_t cqn)
+{
+    const RnicCq *cq = rnic_cq_get(s, cqn);
+
+    return cq && cq->doorbell_page == page;
+}
+
 bool rnic_cq_arm(RnicState *s, uint32_t page, uint32_t value)
 {
-    RnicCq *cq = rnic_cq_get(s, value & RNIC_OBJECT_NUMBER_MASK);
+    uint32_t cqn = value & RNIC_OBJECT_NUMBER_MASK;
+    RnicCq *cq = rnic_cq_get(s, cqn);
 
-    if (!cq || cq->doorbell_page != page ||
+    if (!rnic_cq_on_page(s, page, cqn) ||
         (value & ~(RNIC_OBJECT_NUMBER_MASK | RNIC_ARM_NEXT |
                    RNIC_ARM_SOLICITED))) {
         return false;

@@ -42,4 +42,7 @@ bool rnic_cq_post(RnicState *s, RnicCq *cq, struct rnic_cqe *cqe);
  */
 bool rnic_cq_arm(RnicState *s, uint32_t page, uint32_t value);
 
+/* Whether doorbell page @page may name CQ @cqn.  Under the big lock. */
+bool rnic_cq_on_page(RnicState *s, uint32_t page, uint32_t cqn);
+
 #endif /* HW_RNIC_CQ_H */
