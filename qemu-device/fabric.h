@@ -100,7 +100,8 @@ void rnic_fabric_unlisten(RnicFabric *f, RnicFabricListener *listener);
 
 /*
  * Close @ioc so that the peer sees a reset (abortive LLP close, V6.2.2.4-1)
- * and drop the reference.
+ * and drop the reference.  In the thread that watches @ioc; all else here is
+ * for the main loop.
  */
 void rnic_fabric_abort(QIOChannel *ioc);
 

@@ -151,7 +151,10 @@ void rnic_qp_kick(RnicQp *qp);
 void rnic_qp_begin_turn(RnicQp *qp);
 void rnic_qp_end_turn(RnicQp *qp);
 
-/* Run @fn as a turn of the QP and wait for it, see rnic_worker_call(). */
+/*
+ * Run @fn as a turn of the QP and wait for it, see rnic_worker_call().  Not
+ * from within a turn: that holds the TPT lock already.
+ */
 void rnic_qp_call(RnicQp *qp, RnicWorkerFn *fn, void *opaque);
 
 /* -------------------------------------------------- qp-state.c */

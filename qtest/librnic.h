@@ -105,7 +105,8 @@ typedef struct Rnic {
 /*
  * Boot a q35 machine with "-device rnic" and the properties given (none: "" or
  * ",name=value..."); @arguments are other options of QEMU. Finds the device and
- * maps its BARs, no more.
+ * maps its BARs, no more. RNIC_TEST_PROPERTIES in the environment has
+ * properties for every device so made, of the same form; the test's come after.
  */
 Rnic *rnic_boot(const char *properties, const char *arguments);
 
