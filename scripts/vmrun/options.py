@@ -20,9 +20,11 @@ For every NAME.sh in DIR, in sorted order, one virtual machine is booted: the
 k-th has the address 10.77.0.k on its rnic adapter (10.78.0.k on a second one)
 and finds all names in /etc/hosts. DIR is /mnt/run in each. NAME.sh runs as root
 there; its output goes to DIR/NAME.out, its exit status to DIR/NAME.rc, the
-console to DIR/NAME.console. vm-run exits 0 only if all of them did. A script
-that succeeds has to leave nothing behind: when its processes have been killed,
-an rnic adapter that still holds an object makes it a failure.
+console to DIR/NAME.console, and to DIR/NAME.qemu what QEMU says: the mistakes
+of guests and peers that the adapter met, and its queue pairs' states. vm-run
+exits 0 only if all of them did. A script that succeeds has to leave nothing
+behind: when its processes have been killed, an rnic adapter that still holds an
+object makes it a failure.
 
 DIR/NAME.opts may hold options of that guest. An executable DIR/host runs on the
 host beside the guests, in DIR; its environment has RNIC_RUN (a directory with
