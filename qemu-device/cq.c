@@ -6,11 +6,14 @@
 
 #include "qemu/osdep.h"
 #include "qemu/lockable.h"
+#include "qemu/timer.h"
 #include "admin.h"
 #include "cq.h"
 #include "event-queue.h"
 #include "queue-memory.h"
 #include "trace.h"
+
+enum { HOLD_FACTOR = 8 };
 
 struct RnicCq {
     QemuMutex lock;             /* of what follows eqn, and of the ring */
@@ -27,6 +30,12 @@ struct RnicCq {
     bool failed;
     uint32_t last_event;        /* see rnic_eq_post_completion() */
     bool event_posted;
+    /* Moderation; nanoseconds of the virtual clock. */
+    bool event_held;            /* armed, and what it is armed for is there */
+    int64_t held_since;
+    bool event_out;             /* and the guest has not armed since */
+    int64_t event_at;           /* when it was posted */
+    int64_t hold_ns;            /* how long events may be held, 0 at first */
 };
 
 static enum rnic_admin_status check_create(RnicState *s,
@@ -204,23 +213,63 @@ static bool write_cqe(RnicState *s, RnicCq *cq, const struct rnic_cqe *cqe)
            rnic_ring_store32(s, &cq->mem, 0, at + body, le32_to_cpu(last));
 }
 
-/* V8.2.5-9 to 12: which completions an armed CQ reports. */
-static void notify(RnicState *s, RnicCq *cq, const struct rnic_cqe *cqe)
+static void post_event(RnicState *s, RnicCq *cq)
+{
+    cq->armed = 0;
+    cq->event_held = false;
+    cq->event_out = true;
+    cq->event_at = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
+    rnic_eq_post_completion(s, cq->eq, cq->cqn, &cq->last_event,
+                            &cq->event_posted);
+}
+
+/* True: the event waits, for this CQE or since an earlier one. */
+static bool hold_event(RnicCq *cq)
+{
+    int64_t now = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
+
+    if (!cq->event_held) {
+        cq->event_held = cq->hold_ns > 0;
+        cq->held_since = now;
+    }
+    return cq->event_held && now - cq->held_since < cq->hold_ns;
+}
+
+/*
+ * V8.2.5-9 to 12: which completions an armed CQ reports.  Errors and solicited
+ * messages are reported at once; returns whether the event is held back.
+ */
+static bool notify(RnicState *s, RnicCq *cq, const struct rnic_cqe *cqe,
+                   bool may_hold)
 {
     bool solicited = cqe->status != RNIC_WC_SUCCESS ||
                      (cqe->flags & RNIC_CQE_SOLICITED);
 
     if (!cq->eq || !cq->armed ||
         (!(cq->armed & RNIC_ARM_NEXT) && !solicited)) {
-        return;
+        return false;
     }
-    cq->armed = 0;
-    rnic_eq_post_completion(s, cq->eq, cq->cqn, &cq->last_event,
-                            &cq->event_posted);
+    if (may_hold && !solicited && hold_event(cq)) {
+        return true;
+    }
+    post_event(s, cq);
+    return false;
 }
 
-bool rnic_cq_post(RnicState *s, RnicCq *cq, struct rnic_cqe *cqe)
+void rnic_cq_release_event(RnicState *s, RnicCq *cq)
 {
+    QEMU_LOCK_GUARD(&cq->lock);
+
+    if (cq->event_held) {
+        post_event(s, cq);
+    }
+}
+
+bool rnic_cq_post(RnicState *s, RnicCq *cq, struct rnic_cqe *cqe, bool *hold)
+{
+    bool may_hold = *hold;
+
+    *hold = false;
     QEMU_LOCK_GUARD(&cq->lock);
 
     if (cq->failed || !has_room(s, cq)) {
@@ -238,8 +287,25 @@ bool rnic_cq_post(RnicState *s, RnicCq *cq, struct rnic_cqe *cqe)
     rnic_count(&s->counters.cqe_errors, cqe->status != RNIC_WC_SUCCESS);
     trace_rnic_cqe(cq->cqn, le32_to_cpu(cqe->qpn), le64_to_cpu(cqe->wr_id),
                    cqe->status, cqe->opcode, cqe->flags);
-    notify(s, cq, cqe);
+    *hold = notify(s, cq, cqe, may_hold);
     return true;
+}
+
+/*
+ * How long the guest took from the event to arming again is what an event
+ * costs it.  Held for several times as long, a stream's events take but a
+ * small part of the guest's time, on fast guests and on slow ones.
+ */
+static void measure(RnicState *s, RnicCq *cq)
+{
+    int64_t taken;
+
+    if (cq->event_out) {
+        taken = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL) - cq->event_at;
+        cq->hold_ns = MIN(taken * HOLD_FACTOR,
+                          s->config.event_hold_us * 1000LL);
+        cq->event_out = false;
+    }
 }
 
 bool rnic_cq_on_page(RnicState *s, uint32_t page, uint32_t cqn)
@@ -260,6 +326,7 @@ bool rnic_cq_arm(RnicState *s, uint32_t page, uint32_t value)
         return false;
     }
     QEMU_LOCK_GUARD(&cq->lock);
+    measure(s, cq);
     cq->armed |= value & (RNIC_ARM_NEXT | RNIC_ARM_SOLICITED);
     trace_rnic_cq_armed(cq->cqn, cq->armed);
     return true;

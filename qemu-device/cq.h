@@ -30,10 +30,15 @@ void rnic_cq_unref(RnicCq *cq);
 /*
  * Add @cqe; its phase is set here.  Notifies by the rules of 8.2.5.  False
  * when it could not be made: the CQ is full (AE CQ_OVERFLOW, once) or its
- * memory cannot be written (AE CQ_ERROR, once).  The CQ stays failed.  Any
- * thread.
+ * memory cannot be written (AE CQ_ERROR, once).  The CQ stays failed.
+ *
+ * @hold: in, whether the event of this CQE may be held back (moderation.h);
+ * out, whether it is: then rnic_cq_release_event() must follow.  Any thread.
  */
-bool rnic_cq_post(RnicState *s, RnicCq *cq, struct rnic_cqe *cqe);
+bool rnic_cq_post(RnicState *s, RnicCq *cq, struct rnic_cqe *cqe, bool *hold);
+
+/* Send the event that is held back, if there is one.  Any thread. */
+void rnic_cq_release_event(RnicState *s, RnicCq *cq);
 
 /*
  * RNIC_DB_CQ_ARM on doorbell page @page; @value as written.  Takes effect

@@ -14,6 +14,7 @@
 
 #include "qp.h"
 #include "cq.h"
+#include "moderation.h"
 #include "queue-memory.h"
 #include "receive-ring.h"
 #include "srq.h"
@@ -121,6 +122,7 @@ struct RnicQp {
     RnicReceiveQueue rq;
     RnicReadQueue reads;
     RnicJob job;
+    RnicModeration moderation;
 
     /* qp-state.c */
     QEMUTimer *timer;           /* bounds the stay in Closing, Terminate; it

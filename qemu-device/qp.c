@@ -35,6 +35,7 @@ void rnic_qp_begin_turn(RnicQp *qp)
 
 void rnic_qp_end_turn(RnicQp *qp)
 {
+    rnic_moderation_end_turn(qp);
     rnic_tpt_read_unlock(qp->s);
 }
 
@@ -349,6 +350,7 @@ enum rnic_admin_status rnic_qp_create(RnicState *s,
     qp->worker = rnic_worker_take(s);
     /* No re-entrancy guard: it is the big lock's, and the DMA of a turn cannot
      * reach MMIO (dma.h). */
+    rnic_moderation_init(qp);
     qp->bh = aio_bh_new(qp->worker->bottom_halves, qp_bh, qp);
     fill_result(qp, cqe);
     trace_rnic_qp_created(qp->qpn, qp->who.pdn, qp->sq.depth,
@@ -562,6 +564,7 @@ static void quiesce(void *opaque)
     RnicQp *qp = opaque;
 
     rnic_qp_drop_stream(qp, false);
+    rnic_moderation_cancel(qp);
     qemu_bh_delete(qp->bh);
     qp->bh = NULL;
     rnic_sq_cleanup(&qp->sq);
@@ -614,6 +617,7 @@ static void destroy(void *opaque)
     if (qp->rq.srq) {
         rnic_rq_flush(qp, 1);
     }
+    rnic_moderation_release(qp);
     quiesce(qp);
 }
 
@@ -646,6 +650,7 @@ static void stop(void *opaque)
     RnicQp *qp = opaque;
 
     rnic_qp_drop_stream(qp, true);
+    rnic_moderation_cancel(qp);
     qemu_bh_cancel(qp->bh);
 }
 

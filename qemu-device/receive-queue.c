@@ -22,6 +22,21 @@ static void name_source(const RnicReceiveQueue *rq, struct rnic_cqe *cqe)
     }
 }
 
+/* Buffers that are posted, for moderation; what is left in an S-RQ is for
+ * other QPs too. */
+static uint32_t left_to_fill(RnicQp *qp)
+{
+    RnicReceiveQueue *rq = &qp->rq;
+
+    if (rq->srq || qp->state != RNIC_QPS_RTS) {
+        return 0;
+    }
+    if (rnic_receive_ring_posted(&rq->ring) < RNIC_PLENTY_LEFT) {
+        rnic_receive_ring_load(qp->s, &qp->mem, &rq->ring);
+    }
+    return rnic_receive_ring_posted(&rq->ring);
+}
+
 static void post_cqe(RnicQp *qp, struct rnic_cqe *cqe)
 {
     name_source(&qp->rq, cqe);
@@ -29,7 +44,7 @@ static void post_cqe(RnicQp *qp, struct rnic_cqe *cqe)
     cqe->qpn = cpu_to_le32(qp->qpn);
     qp->rq.taken = false;
     rnic_count(&qp->s->counters.rq_wrs, 1);
-    if (!rnic_cq_post(qp->s, qp->recv_cq, cqe) &&
+    if (!rnic_qp_post_cqe(qp, qp->recv_cq, cqe, left_to_fill(qp)) &&
         qp->state == RNIC_QPS_RTS) {
         rnic_qp_local_error(qp, RNIC_AE_CQ_RQ_ERROR, IWARP_TERM_STREAM);
     }

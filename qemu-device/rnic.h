@@ -64,6 +64,7 @@ typedef struct RnicWorker RnicWorker;
 enum {
     RNIC_MAX_VECTORS = 2048,    /* what MSI-X has */
     RNIC_MAX_IO_THREADS = 64,
+    RNIC_MAX_EVENT_HOLD = 100000,
     RNIC_IO_THREADS_AUTO = -1,  /* one, unless iothread= is given */
 };
 
@@ -88,6 +89,7 @@ typedef struct RnicConfig {
     bool mpa_rtr;               /* RFC 6581 peer-to-peer start-up */
     uint32_t mulpdu;            /* largest ULPDU sent, octets */
     int32_t io_threads;         /* workers, or RNIC_IO_THREADS_AUTO */
+    uint32_t event_hold_us;     /* longest moderation, 0: none */
 } RnicConfig;
 
 /* registers.c: what the registers of BAR 0 hold. */

@@ -137,6 +137,18 @@ static bool fetch(RnicQp *qp)
 
 /* -------------------------------------------------------- complete */
 
+/* WRs begun or posted, for moderation; long WQEs count as several. */
+static uint32_t left_to_do(RnicQp *qp)
+{
+    if (qp->state != RNIC_QPS_RTS) {
+        return 0;
+    }
+    if (posted(qp) < RNIC_PLENTY_LEFT) {
+        load_producer(qp);
+    }
+    return qp->sq.reads + posted(qp);
+}
+
 static void post_cqe(RnicQp *qp, const RnicSendWork *work,
                      enum rnic_wc_status status)
 {
@@ -151,7 +163,7 @@ static void post_cqe(RnicQp *qp, const RnicSendWork *work,
         .opcode = work->opcode,
     };
 
-    if (!rnic_cq_post(qp->s, qp->send_cq, &cqe) &&
+    if (!rnic_qp_post_cqe(qp, qp->send_cq, &cqe, left_to_do(qp)) &&
         qp->state == RNIC_QPS_RTS) {
         rnic_qp_local_error(qp, RNIC_AE_CQ_SQ_ERROR, IWARP_TERM_STREAM);
     }

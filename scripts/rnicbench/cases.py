@@ -49,7 +49,7 @@ def _steps():
                        quick=size in ("64b", "1m") or operation == "write")
     # perftest knows no duration together with events.
     yield Step("send_bw_1m_event",
-               f"perftest ib_send_bw -s {SIZES['1m']} -n 500 -e",
+               f"perftest ib_send_bw -s {SIZES['1m']} -n @N -e",
                _raw_bandwidth("1m"), quick=True)
     for operation in ("write", "send", "read"):
         yield Step(f"{operation}_lat_8b",
@@ -79,8 +79,11 @@ def chosen(quick, pattern, variant, crc=False):
             (s.quick or not quick) and pattern.search(s.name)]
 
 
-def line(step, seconds):
-    return f"{step.name} {step.words}".replace("@D", str(seconds))
+def line(step, variant, seconds):
+    """@D: how long; @N: how many messages that takes, or nearly."""
+    number = 25 if variant in SOFTWARE else 4000
+    return (f"{step.name} {step.words}".replace("@D", str(seconds))
+            .replace("@N", str(number * seconds)))
 
 
 def raw_arguments(step, seconds):

@@ -25,14 +25,14 @@ MEMORY = 1700       # MiB: a gigabyte to register, and the system
 STEP_LIMIT = 120    # seconds for all attempts of a step together, on average
 
 
-def _prepare(directory, steps, seconds):
+def _prepare(directory, variant, steps, seconds):
     shutil.rmtree(directory, ignore_errors=True)
     os.makedirs(os.path.join(directory, "out"))
     for path in glob.glob(os.path.join(HERE, "guest", "*")):
         shutil.copy(path, directory)
     with open(os.path.join(directory, "steps"), "w", encoding="ascii") as f:
         for step in steps:
-            f.write(cases.line(step, seconds) + "\n")
+            f.write(cases.line(step, variant, seconds) + "\n")
 
 
 def _read(directory, step):
@@ -50,7 +50,7 @@ def _started(directory, step):
 
 def _run(directory, variant, steps, seconds, crc):
     """vm-run's exit status."""
-    _prepare(directory, steps, seconds)
+    _prepare(directory, variant, steps, seconds)
     command = [os.path.join(TOP, "scripts", "vm-run"), "--mem", str(MEMORY),
                "--timeout", str(120 + STEP_LIMIT * len(steps)),
                *OPTIONS[variant]]

@@ -141,7 +141,8 @@ class Guest:
 
     def _command(self):
         return [
-            paths.qemu(), "-name", self.name, "-machine", "q35",
+            paths.qemu(), "-name", f"{self.name},debug-threads=on",
+            "-machine", "q35",
             *accel.options(self.run.accel),
             "-m", str(self.options.mem), "-smp", str(self.options.cpus),
             "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
