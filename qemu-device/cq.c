@@ -32,7 +32,7 @@ struct RnicCq {
     bool event_posted;
     /* Moderation; nanoseconds of the virtual clock. */
     bool event_held;            /* armed, and what it is armed for is there */
-    int64_t held_since;
+    int64_t release_at;
     bool event_out;             /* and the guest has not armed since */
     int64_t event_at;           /* when it was posted */
     int64_t hold_ns;            /* how long events may be held, 0 at first */
@@ -229,17 +229,17 @@ static bool hold_event(RnicCq *cq)
     int64_t now = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
 
     if (!cq->event_held) {
-        cq->event_held = cq->hold_ns > 0;
-        cq->held_since = now;
+        cq->release_at = now + cq->hold_ns;
     }
-    return cq->event_held && now - cq->held_since < cq->hold_ns;
+    cq->event_held = now < cq->release_at;
+    return cq->event_held;
 }
 
 /*
  * V8.2.5-9 to 12: which completions an armed CQ reports.  Errors and solicited
- * messages are reported at once; returns whether the event is held back.
+ * messages are reported at once.
  */
-static bool notify(RnicState *s, RnicCq *cq, const struct rnic_cqe *cqe,
+static void notify(RnicState *s, RnicCq *cq, const struct rnic_cqe *cqe,
                    bool may_hold)
 {
     bool solicited = cqe->status != RNIC_WC_SUCCESS ||
@@ -247,13 +247,11 @@ static bool notify(RnicState *s, RnicCq *cq, const struct rnic_cqe *cqe,
 
     if (!cq->eq || !cq->armed ||
         (!(cq->armed & RNIC_ARM_NEXT) && !solicited)) {
-        return false;
+        return;
     }
-    if (may_hold && !solicited && hold_event(cq)) {
-        return true;
+    if (!may_hold || solicited || !hold_event(cq)) {
+        post_event(s, cq);
     }
-    post_event(s, cq);
-    return false;
 }
 
 void rnic_cq_release_event(RnicState *s, RnicCq *cq)
@@ -265,13 +263,12 @@ void rnic_cq_release_event(RnicState *s, RnicCq *cq)
     }
 }
 
-bool rnic_cq_post(RnicState *s, RnicCq *cq, struct rnic_cqe *cqe, bool *hold)
+bool rnic_cq_post(RnicState *s, RnicCq *cq, struct rnic_cqe *cqe,
+                  bool may_hold, int64_t *release_at)
 {
-    bool may_hold = *hold;
-
-    *hold = false;
     QEMU_LOCK_GUARD(&cq->lock);
 
+    *release_at = 0;
     if (cq->failed || !has_room(s, cq)) {
         return false;
     }
@@ -287,7 +284,10 @@ bool rnic_cq_post(RnicState *s, RnicCq *cq, struct rnic_cqe *cqe, bool *hold)
     rnic_count(&s->counters.cqe_errors, cqe->status != RNIC_WC_SUCCESS);
     trace_rnic_cqe(cq->cqn, le32_to_cpu(cqe->qpn), le64_to_cpu(cqe->wr_id),
                    cqe->status, cqe->opcode, cqe->flags);
-    *hold = notify(s, cq, cqe, may_hold);
+    notify(s, cq, cqe, may_hold);
+    if (cq->event_held) {
+        *release_at = cq->release_at;
+    }
     return true;
 }
 

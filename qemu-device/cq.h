@@ -32,10 +32,12 @@ void rnic_cq_unref(RnicCq *cq);
  * when it could not be made: the CQ is full (AE CQ_OVERFLOW, once) or its
  * memory cannot be written (AE CQ_ERROR, once).  The CQ stays failed.
  *
- * @hold: in, whether the event of this CQE may be held back (moderation.h);
- * out, whether it is: then rnic_cq_release_event() must follow.  Any thread.
+ * @may_hold: the event of this CQE may be held back (moderation.h).  If it is,
+ * rnic_cq_release_event() must follow by *@release_at, nanoseconds of the
+ * virtual clock; 0 if none is held.  Any thread.
  */
-bool rnic_cq_post(RnicState *s, RnicCq *cq, struct rnic_cqe *cqe, bool *hold);
+bool rnic_cq_post(RnicState *s, RnicCq *cq, struct rnic_cqe *cqe,
+                  bool may_hold, int64_t *release_at);
 
 /* Send the event that is held back, if there is one.  Any thread. */
 void rnic_cq_release_event(RnicState *s, RnicCq *cq);

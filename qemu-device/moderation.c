@@ -17,18 +17,6 @@ static bool may_hold(const RnicQp *qp, uint32_t left)
     return left / 2 > qp->moderation.cqes;
 }
 
-bool rnic_qp_post_cqe(RnicQp *qp, RnicCq *cq, struct rnic_cqe *cqe,
-                      uint32_t left)
-{
-    bool hold = may_hold(qp, left);
-    bool posted = rnic_cq_post(qp->s, cq, cqe, &hold);
-
-    if (hold) {
-        qp->moderation.cqes++;
-    }
-    return posted;
-}
-
 void rnic_moderation_cancel(RnicQp *qp)
 {
     qp->moderation.cqes = 0;
@@ -43,6 +31,22 @@ void rnic_moderation_release(RnicQp *qp)
     rnic_moderation_cancel(qp);
     rnic_cq_release_event(qp->s, qp->send_cq);
     rnic_cq_release_event(qp->s, qp->recv_cq);
+}
+
+bool rnic_qp_post_cqe(RnicQp *qp, RnicCq *cq, struct rnic_cqe *cqe,
+                      uint32_t left)
+{
+    RnicModeration *m = &qp->moderation;
+    int64_t release_at;
+    bool posted = rnic_cq_post(qp->s, cq, cqe, may_hold(qp, left),
+                               &release_at);
+
+    if (!release_at) {
+        rnic_moderation_release(qp);
+    } else if (m->cqes++ == 0) {
+        m->release_at = release_at;
+    }
+    return posted;
 }
 
 static void timer_fired(void *opaque)
@@ -71,8 +75,7 @@ void rnic_moderation_end_turn(RnicQp *qp)
     if (!more_to_come(qp)) {
         rnic_moderation_release(qp);
     } else if (m->cqes && !timer_pending(&m->timer)) {
-        timer_mod(&m->timer, qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL) +
-                  qp->s->config.event_hold_us * 1000LL);
+        timer_mod(&m->timer, m->release_at);
     }
 }
 

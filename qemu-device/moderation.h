@@ -23,6 +23,7 @@ enum { RNIC_PLENTY_LEFT = 32 };
 typedef struct RnicModeration {
     QEMUTimer timer;            /* when no turn comes in time */
     uint32_t cqes;              /* posted since events are held; 0: none is */
+    int64_t release_at;         /* at the latest, virtual clock, ns */
 } RnicModeration;
 
 /*

@@ -22,6 +22,7 @@ OPTIONS = {
     "rxe": ["--nic", "rxe"],
 }
 MEMORY = 1700       # MiB: a gigabyte to register, and the system
+MOST_LOST = 6       # guests of one session
 STEP_LIMIT = 120    # seconds for all attempts of a step together, on average
 
 
@@ -66,19 +67,18 @@ def session(directory, variant, steps, seconds, crc=False):
     """
     (case -> value of all steps that came to a result, steps that guests died
     of). A guest's end (siw's kernel side does crash) costs the step it was at:
-    new guests go on behind it.
+    new guests go on behind it, or begin again if they were at none.
     """
     found, lost = {}, []
-    while steps:
+    while steps and len(lost) <= MOST_LOST:
         place = directory + "".join("+" for _ in lost)
         status = _run(place, variant, steps, seconds, crc)
         for step in steps:
             found.update(_read(place, step))
         started = [s for s in steps if _started(place, s)]
-        if status == 0 or not started:
-            if status:
-                lost.append("all")
+        if status == 0:
             break
-        lost.append(started[-1].name)
-        steps = steps[steps.index(started[-1]) + 1:]
+        if started:
+            steps = steps[steps.index(started[-1]) + 1:]
+        lost.append(started[-1].name if started else "boot")
     return found, lost
