@@ -131,7 +131,7 @@ static void use_main_loop(RnicWorker *worker)
     };
 }
 
-/* IOThreads live under /objects, where names must differ. */
+/* A name of QEMU's own objects, not of the user's; all adapters count on. */
 static IOThread *new_thread(Error **errp)
 {
     static unsigned number;

@@ -409,6 +409,16 @@ static void test_bad_properties(void)
     assert_refused(",nonsense=1", "nonsense");
 }
 
+/* What the user's objects are called is no concern of the device's threads. */
+static void test_thread_names(void)
+{
+    Rnic *r = rnic_boot(",io-threads=2", "-object iothread,id=rnic-io0 "
+                        "-object iothread,id=rnic-io1");
+
+    rnic_up(r);
+    rnic_quit(r);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -424,5 +434,6 @@ int main(int argc, char **argv)
     qtest_add_func("rnic/bring-up/bus-reset", test_bus_reset);
     qtest_add_func("rnic/bring-up/reset-often", test_reset_often);
     qtest_add_func("rnic/bring-up/bad-properties", test_bad_properties);
+    qtest_add_func("rnic/bring-up/thread-names", test_thread_names);
     return g_test_run();
 }
