@@ -1,0 +1,570 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * post-self: a process that connects to itself and tries what the verbs promise
+ * of posting work requests and of polling their completions: lists, wrong work
+ * requests in lists, full queues, unsignaled work requests, states.
+ *
+ * Each trial has a connection of its own, since many of them spoil it.
+ */
+
+#include <errno.h>
+#include <getopt.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common.h"
+
+#define MEMORY		65536
+#define CHAIN		8
+#define LIST		5
+#define BAD		2	/* which of a list is wrong */
+#define MIXED		31
+#define CIRCLES		200
+#define MOST_POSTS	4096
+
+static const char help[] =
+"usage: post-self [options] ADDRESS\n"
+"Listens at ADDRESS, one of this machine's own, connects to it, and checks how\n"
+"work requests can be posted and completions polled.\n"
+"  -p, --port PORT       (default " DEFAULT_PORT ")\n"
+"  -t, --time-limit SEC  for any one wait (default 60)\n"
+"Exit status: 0 all right, 1 wrong, 2 usage.\n";
+
+static const struct option options[] = {
+	{ "port", required_argument, NULL, 'p' },
+	{ "time-limit", required_argument, NULL, 't' },
+	{ "help", no_argument, NULL, 'h' },
+	{ 0 },
+};
+
+/* The active end, a, posts; b has the memory that Writes and Reads name. */
+struct pair {
+	struct endpoint a, b;
+	uint8_t *a_memory, *b_memory;
+	struct ibv_mr *a_mr, *b_mr;
+	unsigned int receives;	/* posted by b */
+};
+
+static const char *address;
+static const char *port = DEFAULT_PORT;
+static struct rdma_event_channel *listen_channel;
+
+/* -------------------------------------------------------- connections */
+
+static void *accept_b(void *opaque)
+{
+	struct pair *p = opaque;
+	unsigned int i;
+
+	take_request(listen_channel, &p->b, NULL, 0);
+	make_qp(&p->b);
+	p->b_mr = register_memory(p->b.id, p->b_memory, MEMORY,
+				  IBV_ACCESS_LOCAL_WRITE |
+				  IBV_ACCESS_REMOTE_WRITE |
+				  IBV_ACCESS_REMOTE_READ);
+	for (i = 0; i < p->receives; i++)
+		post_receive(&p->b, p->b_mr, p->b_memory + i * 64, 64, i);
+	accept_on(&p->b);
+	return NULL;
+}
+
+static void connect_pair(struct pair *p, unsigned int receives)
+{
+	pthread_t acceptor;
+	int ret;
+
+	*p = (struct pair) {
+		.a_memory = allocate(MEMORY),
+		.b_memory = allocate(MEMORY),
+		.receives = receives,
+	};
+	ret = pthread_create(&acceptor, NULL, accept_b, p);
+	if (ret)
+		fail("pthread_create: %s", strerror(ret));
+	connect_to(&p->a, address, port, NULL, 0);
+	pthread_join(acceptor, NULL);
+	p->a_mr = register_memory(p->a.id, p->a_memory, MEMORY,
+				  IBV_ACCESS_LOCAL_WRITE |
+				  IBV_ACCESS_MW_BIND |
+				  IBV_ACCESS_REMOTE_WRITE |
+				  IBV_ACCESS_REMOTE_READ);
+}
+
+static void end_pair(struct pair *p)
+{
+	rdma_disconnect(p->a.id);
+	rdma_disconnect(p->b.id);
+	expect_and_ack(p->a.channel, RDMA_CM_EVENT_DISCONNECTED);
+	expect_and_ack(p->b.channel, RDMA_CM_EVENT_DISCONNECTED);
+	ibv_dereg_mr(p->a_mr);
+	ibv_dereg_mr(p->b_mr);
+	free_endpoint(&p->a);
+	free_endpoint(&p->b);
+	free(p->a_memory);
+	free(p->b_memory);
+}
+
+/* ------------------------------------------------------ work requests */
+
+/* One octet, a's number i to b's number i. */
+static struct ibv_send_wr write_wr(struct pair *p, struct ibv_sge *sge,
+				   unsigned int i, bool signaled)
+{
+	*sge = (struct ibv_sge) {
+		(uintptr_t)p->a_memory + i, 1, p->a_mr->lkey,
+	};
+	return (struct ibv_send_wr) {
+		.wr_id = i,
+		.sg_list = sge,
+		.num_sge = 1,
+		.opcode = IBV_WR_RDMA_WRITE,
+		.send_flags = signaled ? IBV_SEND_SIGNALED : 0,
+		.wr.rdma = {
+			.remote_addr = (uintptr_t)p->b_memory + i,
+			.rkey = p->b_mr->rkey,
+		},
+	};
+}
+
+static int try_write(struct pair *p, unsigned int i, bool signaled)
+{
+	struct ibv_sge sge;
+	struct ibv_send_wr *bad, wr = write_wr(p, &sge, i, signaled);
+	int ret = ibv_post_send(p->a.id->qp, &wr, &bad);
+
+	if (ret && bad != &wr)
+		fail("a refused work request is not the bad one");
+	return ret;
+}
+
+static void post_write(struct pair *p, unsigned int i, bool signaled)
+{
+	int ret = try_write(p, i, signaled);
+
+	if (ret)
+		fail("ibv_post_send, number %u: %s", i, strerror(ret));
+}
+
+static void expect_refused(int ret, int error, const char *what)
+{
+	if (ret != error)
+		fail("%s: %s, not %s", what, strerror(ret), strerror(error));
+}
+
+static void fill(struct pair *p)
+{
+	unsigned int i;
+
+	for (i = 0; i < MEMORY; i++)
+		p->a_memory[i] = 1 + i % 251;
+}
+
+/* By polling alone: no event may be needed. */
+static void poll_one(struct ibv_cq *cq, uint64_t wr_id,
+		     enum ibv_wc_status status)
+{
+	double end = now() + time_limit;
+	struct ibv_wc wc;
+	int n;
+
+	while ((n = ibv_poll_cq(cq, 1, &wc)) == 0)
+		if (now() > end)
+			fail("no completion of %llu",
+			     (unsigned long long)wr_id);
+	if (n < 0)
+		fail("ibv_poll_cq: %d", n);
+	if (wc.wr_id != wr_id || wc.status != status)
+		fail("completion of %llu, %s, not of %llu, %s",
+		     (unsigned long long)wc.wr_id,
+		     ibv_wc_status_str(wc.status), (unsigned long long)wr_id,
+		     ibv_wc_status_str(status));
+}
+
+static void expect_nothing(struct ibv_cq *cq, const char *what)
+{
+	struct ibv_wc wc;
+
+	poll(NULL, 0, 50);
+	if (ibv_poll_cq(cq, 1, &wc))
+		fail("%s: a completion of %llu, %s", what,
+		     (unsigned long long)wc.wr_id,
+		     ibv_wc_status_str(wc.status));
+}
+
+/* Until b's number i has come. */
+static void await_octet(struct pair *p, unsigned int i)
+{
+	double end = now() + time_limit;
+
+	while (*(volatile uint8_t *)&p->b_memory[i] != p->a_memory[i])
+		if (now() > end)
+			fail("octet %u did not arrive", i);
+}
+
+static uint64_t doorbells(struct pair *p)
+{
+	char path[256];
+	unsigned long long value;
+	FILE *f;
+
+	/* The kernel asks the device anew after this many milliseconds. */
+	snprintf(path, sizeof(path),
+		 "/sys/class/infiniband/%s/ports/1/hw_counters/doorbells",
+		 ibv_get_device_name(p->a.id->verbs->device));
+	poll(NULL, 0, 50);
+	f = fopen(path, "r");
+	if (!f || fscanf(f, "%llu", &value) != 1)
+		fail("%s: %m", path);
+	fclose(f);
+	return value;
+}
+
+/* --------------------------------------------------------------- trials */
+
+/* A list is one post and, the queue being idle, one doorbell; when the call is
+ * over nobody needs the list any more. */
+static void try_chain(void)
+{
+	struct ibv_send_wr *bad, wrs[CHAIN];
+	struct ibv_sge sges[CHAIN];
+	struct pair p;
+	uint64_t before;
+	unsigned int i;
+	int ret;
+
+	connect_pair(&p, 0);
+	fill(&p);
+	post_write(&p, CHAIN, true);
+	poll_one(p.a.send_cq, CHAIN, IBV_WC_SUCCESS);
+	before = doorbells(&p);
+	for (i = 0; i < CHAIN; i++) {
+		wrs[i] = write_wr(&p, &sges[i], i, true);
+		wrs[i].next = i + 1 < CHAIN ? &wrs[i + 1] : NULL;
+	}
+	ret = ibv_post_send(p.a.id->qp, wrs, &bad);
+	memset(wrs, 0xee, sizeof(wrs));
+	memset(sges, 0xee, sizeof(sges));
+	if (ret)
+		fail("a list of %d: %s", CHAIN, strerror(ret));
+	if (doorbells(&p) != before + 1)
+		fail("a list took %llu doorbells",
+		     (unsigned long long)(doorbells(&p) - before));
+	for (i = 0; i < CHAIN; i++) {
+		poll_one(p.a.send_cq, i, IBV_WC_SUCCESS);
+		await_octet(&p, i);
+	}
+	end_pair(&p);
+	say("lists: ok");
+}
+
+/* What is before the bad one runs, what is behind it never does. */
+static void try_bad_in_list(void)
+{
+	struct ibv_recv_wr *bad_recv, recvs[LIST];
+	struct ibv_send_wr *bad, wrs[LIST];
+	struct ibv_sge sges[LIST], room;
+	struct pair p;
+	unsigned int i;
+
+	connect_pair(&p, 0);
+	fill(&p);
+	room = (struct ibv_sge) { (uintptr_t)p.b_memory, 64, p.b_mr->lkey };
+	for (i = 0; i < LIST; i++) {
+		wrs[i] = write_wr(&p, &sges[i], i, true);
+		wrs[i].next = i + 1 < LIST ? &wrs[i + 1] : NULL;
+		recvs[i] = (struct ibv_recv_wr) {
+			.wr_id = i,
+			.next = i + 1 < LIST ? &recvs[i + 1] : NULL,
+			.sg_list = &room,
+			.num_sge = 1,
+		};
+	}
+	wrs[BAD].num_sge = 10000;
+	expect_refused(ibv_post_send(p.a.id->qp, wrs, &bad), EINVAL,
+		       "a list with too many SGEs in the third");
+	if (bad != &wrs[BAD])
+		fail("number %td is said to be bad", bad - wrs);
+	for (i = 0; i < BAD; i++)
+		poll_one(p.a.send_cq, i, IBV_WC_SUCCESS);
+	expect_nothing(p.a.send_cq, "behind the bad one");
+	for (; i < LIST; i++)
+		if (p.b_memory[i])
+			fail("octet %u of a refused Write arrived", i);
+
+	/* Read has one sink. */
+	wrs[BAD].opcode = IBV_WR_RDMA_READ;
+	wrs[BAD].num_sge = 2;
+	wrs[BAD].next = NULL;
+	expect_refused(ibv_post_send(p.a.id->qp, &wrs[BAD], &bad), EINVAL,
+		       "a Read with two SGEs");
+	if (bad != &wrs[BAD])
+		fail("the Read is not said to be bad");
+	expect_nothing(p.a.send_cq, "a refused Read");
+
+	recvs[BAD].num_sge = 10000;
+	expect_refused(ibv_post_recv(p.b.id->qp, recvs, &bad_recv), EINVAL,
+		       "a receive list with too many SGEs in the third");
+	if (bad_recv != &recvs[BAD])
+		fail("receive %td is said to be bad", bad_recv - recvs);
+	for (i = 0; i < BAD; i++) {
+		post_message(&p.a, p.a_mr, p.a_memory, 8, 100 + i);
+		poll_one(p.a.send_cq, 100 + i, IBV_WC_SUCCESS);
+		poll_one(p.b.recv_cq, i, IBV_WC_SUCCESS);
+	}
+	/* Nothing of the list waits in either queue. */
+	post_write(&p, 200, true);
+	poll_one(p.a.send_cq, 200, IBV_WC_SUCCESS);
+	end_pair(&p);
+	say("bad work requests in lists: ok");
+}
+
+/* A slot comes back with the completion, not with the work. */
+static void try_full_queues(void)
+{
+	struct ibv_recv_wr *bad, recv = { 0 };
+	struct pair p;
+	unsigned int n, i, receives = 0;
+	int ret;
+
+	connect_pair(&p, 0);
+	fill(&p);
+	post_write(&p, 0, true);
+	for (n = 1; !(ret = try_write(&p, n, false)); n++)
+		if (n == MOST_POSTS)
+			fail("the SQ is never full");
+	expect_refused(ret, ENOMEM, "a full SQ");
+	if (n < QP_DEPTH)
+		fail("an SQ of %d is full with %u", QP_DEPTH, n);
+	for (i = 0; i < n; i++)
+		await_octet(&p, i);
+	expect_refused(try_write(&p, n, false), ENOMEM, "all done, none polled");
+	poll_one(p.a.send_cq, 0, IBV_WC_SUCCESS);
+	post_write(&p, n, false);
+	expect_refused(try_write(&p, n + 1, false), ENOMEM,
+		       "one polled, one posted");
+	await_octet(&p, n);
+	expect_nothing(p.a.send_cq, "unsignaled successes");
+	/* What was refused was never sent. */
+	if (p.b_memory[n + 1])
+		fail("octet %u of a refused Write arrived", n + 1);
+
+	while (!(ret = ibv_post_recv(p.b.id->qp, &recv, &bad)))
+		if (++receives == MOST_POSTS)
+			fail("the RQ is never full");
+	expect_refused(ret, ENOMEM, "a full RQ");
+	if (receives < QP_DEPTH)
+		fail("an RQ of %d is full with %u", QP_DEPTH, receives);
+	end_pair(&p);
+	say("full queues: ok");
+}
+
+/* One signaled work request in a whole queue keeps it going. */
+static void try_circles(void)
+{
+	struct pair p;
+	unsigned int circle, i;
+
+	connect_pair(&p, 0);
+	fill(&p);
+	for (circle = 0; circle < CIRCLES; circle++) {
+		for (i = 0; i < QP_DEPTH; i++)
+			post_write(&p, i, i == QP_DEPTH - 1);
+		poll_one(p.a.send_cq, QP_DEPTH - 1, IBV_WC_SUCCESS);
+	}
+	expect_nothing(p.a.send_cq, "one signaled of a queue");
+	end_pair(&p);
+	say("one signaled of a whole queue: ok");
+}
+
+static void post_unsignaled(struct pair *p, struct ibv_send_wr *wr)
+{
+	struct ibv_send_wr *bad;
+	int ret = ibv_post_send(p->a.id->qp, wr, &bad);
+
+	if (ret)
+		fail("unsignaled, opcode %d: %s", wr->opcode, strerror(ret));
+}
+
+/* Every kind, none signaled, fences where they mean nothing; then one Write
+ * that is: one completion. */
+static void try_unsignaled(void)
+{
+	struct pair p;
+	struct ibv_mw *mw;
+	struct ibv_sge sge;
+	struct ibv_send_wr wr;
+	unsigned int i;
+
+	connect_pair(&p, MIXED);
+	fill(&p);
+	mw = ibv_alloc_mw(p.a.id->pd, IBV_MW_TYPE_2);
+	if (!mw)
+		fail("ibv_alloc_mw: %m");
+	for (i = 0; i < MIXED; i++) {
+		wr = write_wr(&p, &sge, 4096 + i, false);
+		switch (i % 5) {
+		case 0:
+			wr.opcode = IBV_WR_SEND;
+			break;
+		case 1:
+			wr.opcode = IBV_WR_RDMA_READ;
+			wr.send_flags = IBV_SEND_FENCE;
+			sge.addr = (uintptr_t)p.a_memory + 8192 + i;
+			break;
+		case 2:
+			wr = (struct ibv_send_wr) {
+				.opcode = IBV_WR_BIND_MW,
+				.send_flags = IBV_SEND_FENCE,
+				.bind_mw = {
+					.mw = mw,
+					.rkey = ibv_inc_rkey(mw->rkey),
+					.bind_info = {
+						.mr = p.a_mr,
+						.addr = (uintptr_t)p.a_memory,
+						.length = 64,
+						.mw_access_flags =
+							IBV_ACCESS_REMOTE_WRITE,
+					},
+				},
+			};
+			mw->rkey = wr.bind_mw.rkey;
+			break;
+		case 3:
+			wr = (struct ibv_send_wr) {
+				.opcode = IBV_WR_LOCAL_INV,
+				.invalidate_rkey = mw->rkey,
+			};
+			break;
+		}
+		post_unsignaled(&p, &wr);
+	}
+	post_write(&p, 7, true);
+	poll_one(p.a.send_cq, 7, IBV_WC_SUCCESS);
+	expect_nothing(p.a.send_cq, "31 unsignaled, one signaled");
+	for (i = 0; i < (MIXED + 4) / 5; i++)
+		poll_one(p.b.recv_cq, i, IBV_WC_SUCCESS);
+	end_pair(&p);
+	say("unsignaled work requests: ok");
+	if (ibv_dealloc_mw(mw))
+		fail("ibv_dealloc_mw: %m");
+}
+
+/* Each wr_id once: those done before, and those that the error flushes. */
+static void try_flush(void)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+	struct pair p;
+	unsigned int i;
+
+	connect_pair(&p, 8);
+	fill(&p);
+	for (i = 0; i < 4; i++)
+		post_message(&p.a, p.a_mr, p.a_memory + i * 64, 8, i);
+	poll_one(p.a.send_cq, 0, IBV_WC_SUCCESS);
+	poll_one(p.a.send_cq, 1, IBV_WC_SUCCESS);
+	await_octet(&p, 3 * 64);
+	poll_one(p.b.recv_cq, 0, IBV_WC_SUCCESS);
+	/* Two of each are there and not polled, four receives wait. */
+	if (ibv_modify_qp(p.b.id->qp, &attr, IBV_QP_STATE))
+		fail("ibv_modify_qp: %m");
+	for (i = 1; i < 4; i++)
+		poll_one(p.b.recv_cq, i, IBV_WC_SUCCESS);
+	for (; i < 8; i++)
+		poll_one(p.b.recv_cq, i, IBV_WC_WR_FLUSH_ERR);
+	expect_nothing(p.b.recv_cq, "all receives have completed");
+	poll_one(p.a.send_cq, 2, IBV_WC_SUCCESS);
+	poll_one(p.a.send_cq, 3, IBV_WC_SUCCESS);
+	expect_nothing(p.a.send_cq, "all Sends have completed");
+	end_pair(&p);
+	say("flushed work requests: ok");
+}
+
+/* Verbs' Reset: nothing is accepted, nor sent later. (In Init it is, and held:
+ * V6.2.1-2.) */
+static void try_reset(void)
+{
+	struct endpoint ep = { .channel = make_channel() };
+	struct ibv_qp_init_attr init = {
+		.qp_type = IBV_QPT_RC,
+		.cap = { .max_send_wr = 1, .max_recv_wr = 1 },
+	};
+	struct ibv_send_wr *bad, wr = {
+		.opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED,
+	};
+	struct ibv_recv_wr *bad_recv, recv = { 0 };
+	char why[WHY_SIZE];
+	struct ibv_qp *qp;
+
+	ep.id = resolve(ep.channel, address, port, why);
+	if (!ep.id)
+		fail("%s: %s", address, why);
+	make_qp(&ep);
+	init.send_cq = ep.send_cq;
+	init.recv_cq = ep.recv_cq;
+	qp = ibv_create_qp(ep.id->pd, &init);
+	if (!qp)
+		fail("ibv_create_qp: %m");
+	expect_refused(ibv_post_send(qp, &wr, &bad), EINVAL,
+		       "a Send in Reset");
+	if (bad != &wr)
+		fail("the Send is not said to be bad");
+	expect_refused(ibv_post_recv(qp, &recv, &bad_recv), EINVAL,
+		       "a receive in Reset");
+	if (bad_recv != &recv)
+		fail("the receive is not said to be bad");
+	expect_nothing(ep.send_cq, "a refused Send");
+	expect_nothing(ep.recv_cq, "a refused receive");
+	if (ibv_destroy_qp(qp))
+		fail("ibv_destroy_qp: %m");
+	free_endpoint(&ep);
+	say("posting in Reset: ok");
+}
+
+static void run(void)
+{
+	struct rdma_cm_id *listener;
+
+	listen_channel = make_channel();
+	listener = listen_at(listen_channel, address, port);
+	try_reset();
+	try_chain();
+	try_bad_in_list();
+	try_full_queues();
+	try_circles();
+	try_unsignaled();
+	try_flush();
+	rdma_destroy_id(listener);
+	rdma_destroy_event_channel(listen_channel);
+}
+
+int main(int argc, char **argv)
+{
+	int c;
+
+	program = "post-self";
+	while ((c = getopt_long(argc, argv, "p:t:h", options, NULL)) != -1) {
+		switch (c) {
+		case 'p':
+			port = optarg;
+			break;
+		case 't':
+			time_limit = parse_number(optarg, "--time-limit",
+						  86400);
+			break;
+		case 'h':
+			fputs(help, stdout);
+			return 0;
+		default:
+			fail_usage();
+		}
+	}
+	if (argc - optind != 1)
+		fail_usage();
+	address = argv[optind];
+	run();
+	say("posting: ok");
+	return 0;
+}
