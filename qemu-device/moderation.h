@@ -14,6 +14,7 @@
 #ifndef HW_RNIC_MODERATION_H
 #define HW_RNIC_MODERATION_H
 
+#include "qemu/timer.h"
 #include "rnic.h"
 
 /* So much left to do need not be counted anew. */

@@ -348,9 +348,9 @@ enum rnic_admin_status rnic_qp_create(RnicState *s,
     init_from_command(qp, sqe);
     take_references(qp);
     qp->worker = rnic_worker_take(s);
+    rnic_moderation_init(qp);
     /* No re-entrancy guard: it is the big lock's, and the DMA of a turn cannot
      * reach MMIO (dma.h). */
-    rnic_moderation_init(qp);
     qp->bh = aio_bh_new(qp->worker->bottom_halves, qp_bh, qp);
     fill_result(qp, cqe);
     trace_rnic_qp_created(qp->qpn, qp->who.pdn, qp->sq.depth,
