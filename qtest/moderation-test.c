@@ -127,6 +127,16 @@ static void be_slow(World *w)
     rnic_cq_arm(w->r, w->cq, RNIC_ARM_NEXT);
 }
 
+/* A message and half of the next have come, and the event is held. */
+static void world_init_held(World *w, unsigned receives)
+{
+    world_init(w, ",event-hold-us=100000", receives);
+    be_slow(w);
+    put_one_and_half(w, WIRE_SEND);
+    expect_received(w);
+    g_assert_false(event_there(w));
+}
+
 /* At first, and for a guest that arms at once, nothing is held. */
 static void test_fast_guest(void)
 {
@@ -144,11 +154,7 @@ static void test_held_for_so_long(void)
 {
     World w;
 
-    world_init(&w, ",event-hold-us=100000", 16);
-    be_slow(&w);
-    put_one_and_half(&w, WIRE_SEND);
-    expect_received(&w);
-    g_assert_false(event_there(&w));
+    world_init_held(&w, 16);
     pass_us(&w, HOLD_US);
     expect_event(&w);
     /* Once is all. */
@@ -164,11 +170,7 @@ static void test_released_at_rest(void)
 {
     World w;
 
-    world_init(&w, ",event-hold-us=100000", 16);
-    be_slow(&w);
-    put_one_and_half(&w, WIRE_SEND);
-    expect_received(&w);
-    g_assert_false(event_there(&w));
+    world_init_held(&w, 16);
     put_other_half(&w);
     expect_received(&w);
     g_assert_true(event_there(&w));
@@ -215,12 +217,8 @@ static void test_half_of_the_work(void)
 {
     World w;
 
-    world_init(&w, ",event-hold-us=100000", 1 + 9);
-    be_slow(&w);
     /* 9 are posted; after each: 8, 7, 6 left and 0, 1, 2 held. */
-    put_one_and_half(&w, WIRE_SEND);
-    expect_received(&w);
-    g_assert_false(event_there(&w));
+    world_init_held(&w, 1 + 9);
     put_other_half(&w);
     expect_received(&w);
     g_assert_true(event_there(&w));
@@ -232,11 +230,7 @@ static void test_error(void)
 {
     World w;
 
-    world_init(&w, ",event-hold-us=100000", 16);
-    be_slow(&w);
-    put_one_and_half(&w, WIRE_SEND);
-    expect_received(&w);
-    g_assert_false(event_there(&w));
+    world_init_held(&w, 16);
     wire_abort(w.c->peer);
     w.c->peer = NULL;
     expect_event(&w);
@@ -248,11 +242,7 @@ static void test_qp_destroyed(void)
 {
     World w;
 
-    world_init(&w, ",event-hold-us=100000", 16);
-    be_slow(&w);
-    put_one_and_half(&w, WIRE_SEND);
-    expect_received(&w);
-    g_assert_false(event_there(&w));
+    world_init_held(&w, 16);
     g_assert_cmpuint(rnic_admin_object(w.r, RNIC_ADMIN_DESTROY_QP,
                                        w.c->qp.number), ==, RNIC_ST_OK);
     g_assert_true(event_there(&w));
@@ -263,11 +253,7 @@ static void test_reset(void)
 {
     World w;
 
-    world_init(&w, ",event-hold-us=100000", 16);
-    be_slow(&w);
-    put_one_and_half(&w, WIRE_SEND);
-    expect_received(&w);
-    g_assert_false(event_there(&w));
+    world_init_held(&w, 16);
     rnic_reset(w.r);
     pass_us(&w, 2 * HOLD_US);
     rnic_up(w.r);
