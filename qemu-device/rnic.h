@@ -64,7 +64,7 @@ typedef struct RnicWorker RnicWorker;
 enum {
     RNIC_MAX_VECTORS = 2048,    /* what MSI-X has */
     RNIC_MAX_IO_THREADS = 64,
-    RNIC_MAX_EVENT_HOLD = 100000,
+    RNIC_MAX_EVENT_HOLD = 100000,   /* microseconds */
     RNIC_IO_THREADS_AUTO = -1,  /* one, unless iothread= is given */
 };
 

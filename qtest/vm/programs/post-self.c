@@ -210,10 +210,10 @@ static uint64_t doorbells(struct pair *p)
 	unsigned long long value;
 	FILE *f;
 
-	/* The kernel asks the device anew after this many milliseconds. */
 	snprintf(path, sizeof(path),
 		 "/sys/class/infiniband/%s/ports/1/hw_counters/doorbells",
 		 ibv_get_device_name(p->a.id->verbs->device));
+	/* The kernel asks the device anew after 10 ms. */
 	poll(NULL, 0, 50);
 	f = fopen(path, "r");
 	if (!f || fscanf(f, "%llu", &value) != 1)
