@@ -94,6 +94,7 @@ static void enter_error(RnicQp *qp, bool abort, enum rnic_async_event event)
 /* V6.2.5-10: reset and state first, then the event. */
 static void bad_close(RnicQp *qp)
 {
+    trace_rnic_err_bad_close(qp->qpn);
     enter_error(qp, true, RNIC_AE_BAD_CLOSE);
 }
 
@@ -277,6 +278,7 @@ void rnic_qp_stream_failed(RnicQp *qp, RnicIo io)
     enum rnic_async_event event = io == RNIC_IO_LOST ? RNIC_AE_LLP_LOST
                                                      : RNIC_AE_LLP_RESET;
 
+    trace_rnic_err_llp(qp->qpn, qp->state, event);
     switch (qp->state) {
     case RNIC_QPS_CLOSING:      /* V6.2.5-9 */
         event = RNIC_AE_LLP_LOST;

@@ -198,6 +198,51 @@ run_client() {
 	fail "$client_step: the client failed"
 }
 
+# What of perftest 25.01 fails by itself when a host is busy: with -R its client
+# dials while its server may not listen yet (perftest_communication.c), and it
+# measures the processor's clock with a loop that nothing may interrupt
+# (get_clock.c).
+perftest_fault() {
+	grep -E -m 1 'REJECTED; error: -111|Correlation coefficient r\^2' \
+		"/tmp/$1"
+}
+
+# perftest_server STEP PORT COMMAND...: start_server and end_server for a program
+# of perftest whose client runs with perftest_client; both begin again when the
+# client met such a fault.
+perftest_server() {
+	perftest_step=$1
+	shift
+	for perftest_try in 1 2 3 4 5 6; do
+		start_server "$perftest_step.$perftest_try" "$@"
+		await "$perftest_step.$perftest_try-over" 120
+		signalled "$perftest_step.$perftest_try-again" || break
+		kill -KILL $server_pid 2>/dev/null
+		wait $server_pid
+	done
+	end_server
+}
+
+# perftest_client STEP COMMAND...
+perftest_client() {
+	perftest_step=$1
+	shift
+	for perftest_try in 1 2 3 4 5 6; do
+		await "$perftest_step.$perftest_try"
+		"$@" >"/tmp/$perftest_step" 2>&1 && {
+			signal "$perftest_step.$perftest_try-over"
+			return
+		}
+		[ $perftest_try -lt 6 ] && perftest_fault "$perftest_step" || {
+			cat "/tmp/$perftest_step"
+			fail "$perftest_step: the client failed"
+		}
+		echo "that is perftest's own fault: $perftest_step begins again"
+		signal "$perftest_step.$perftest_try-again"
+		signal "$perftest_step.$perftest_try-over"
+	done
+}
+
 # rpings_right STEP COUNT: did the client of STEP get COUNT answers?
 rpings_right() {
 	[ "$(grep -c 'ping data: rdma-ping' "/tmp/$1")" = "$2" ] && return

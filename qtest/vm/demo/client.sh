@@ -42,13 +42,14 @@ cat /tmp/verify
 for test in send write read; do
 	for plan in $PLANS; do
 		size=${plan%:*}
-		run_client "ib_${test}_bw-$size" ib_${test}_bw -R -s "$size" \
-			-n "${plan#*:}" "$server"
+		perftest_client "ib_${test}_bw-$size" \
+			ib_${test}_bw -R -s "$size" -n "${plan#*:}" "$server"
 		bandwidth "ib_${test}_bw-$size"
 	done
 done
 for test in send write read; do
-	run_client "ib_${test}_lat" ib_${test}_lat -R -s 8 -n "$LATS" "$server"
+	perftest_client "ib_${test}_lat" \
+		ib_${test}_lat -R -s 8 -n "$LATS" "$server"
 	latency "ib_${test}_lat"
 done
 lines=$((3 * $(echo "$PLANS" | wc -w) + 3))

@@ -23,10 +23,11 @@ cat /tmp/verify
 for test in send write read; do
 	for plan in $PLANS; do
 		size=${plan%:*}
-		serve "ib_${test}_bw-$size" 18515 \
+		perftest_server "ib_${test}_bw-$size" 18515 \
 			ib_${test}_bw -R -s "$size" -n "${plan#*:}"
 	done
 done
 for test in send write read; do
-	serve "ib_${test}_lat" 18515 ib_${test}_lat -R -s 8 -n "$LATS"
+	perftest_server "ib_${test}_lat" 18515 \
+		ib_${test}_lat -R -s 8 -n "$LATS"
 done

@@ -13,6 +13,6 @@ rping -c -v -C 50 -a "$self" >/tmp/rping-client 2>&1 || fail "rping"
 end_server
 rpings_right rping-client 50
 
-start_server write 18515 ib_write_bw -R -s 65536 -n 500
-ib_write_bw -R -s 65536 -n 500 "$self" || fail "ib_write_bw"
+start_server write 18515 ib_write_bw -R -F -s 65536 -n 500
+ib_write_bw -R -F -s 65536 -n 500 "$self" || fail "ib_write_bw"
 end_server

@@ -16,9 +16,9 @@ end_server
 # Both at once, from this side; each adapter carries its own 20 MB.
 await both
 before1=$(counter "$first" tx_octets) before2=$(counter "$second" tx_octets)
-ib_write_bw -R -s 65536 -n 300 -p 18601 10.77.0.2 >/tmp/w1 2>&1 &
+ib_write_bw -R -F -s 65536 -n 300 -p 18601 10.77.0.2 >/tmp/w1 2>&1 &
 one=$!
-ib_write_bw -R -s 65536 -n 300 -p 18602 10.78.0.2 >/tmp/w2 2>&1 &
+ib_write_bw -R -F -s 65536 -n 300 -p 18602 10.78.0.2 >/tmp/w2 2>&1 &
 two=$!
 wait $one || { cat /tmp/w1; fail "the first adapter"; }
 wait $two || { cat /tmp/w2; fail "the second adapter"; }

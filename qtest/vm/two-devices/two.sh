@@ -9,9 +9,9 @@ rpings_right first 20
 run_client second rping -c -v -C 20 -a 10.78.0.1
 rpings_right second 20
 
-ib_write_bw -R -s 65536 -n 300 -p 18601 >/tmp/w1 2>&1 &
+ib_write_bw -R -F -s 65536 -n 300 -p 18601 >/tmp/w1 2>&1 &
 one=$!
-ib_write_bw -R -s 65536 -n 300 -p 18602 >/tmp/w2 2>&1 &
+ib_write_bw -R -F -s 65536 -n 300 -p 18602 >/tmp/w2 2>&1 &
 two=$!
 eventually 30 serving $one 18601 || fail "the first server"
 eventually 30 serving $two 18602 || fail "the second server"
