@@ -500,30 +500,44 @@ static RnicIo read_some(RnicQp *qp, size_t *octets)
     return io;
 }
 
-void rnic_receive(RnicQp *qp)
+/* Until the socket is empty, the turn is over, or the QP leaves RTS. */
+static size_t read_on(RnicQp *qp)
 {
     RnicStream *st = qp->stream;
     size_t total = 0;
     size_t n;
 
-    /* What start-up or an earlier turn has left in the buffer. */
-    process_buffer(qp);
     while (qp->state == RNIC_QPS_RTS && total < OCTETS_PER_TURN) {
         RnicIo io = read_some(qp, &n);
 
         total += n;
         if (qp->state != RNIC_QPS_RTS || io == RNIC_IO_BLOCKED) {
-            return;
+            break;
         }
         if (io == RNIC_IO_EOF) {
             rnic_stream_pause_reading(st);
             rnic_qp_peer_closed(qp);
-            return;
+            break;
         }
         if (io != RNIC_IO_OK) {
             rnic_qp_stream_failed(qp, io);
-            return;
+            break;
         }
         process_buffer(qp);
+    }
+    return total;
+}
+
+void rnic_receive(RnicQp *qp)
+{
+    size_t total;
+
+    /* What start-up or an earlier turn has left in the buffer. */
+    process_buffer(qp);
+    total = read_on(qp);
+    if (total >= DIRECT_MIN && rnic_worker_full_flow(qp->worker, total) &&
+        total < OCTETS_PER_TURN && qp->state == RNIC_QPS_RTS &&
+        iwarp_rx_direct(&qp->stream->rx) >= DIRECT_MIN) {
+        rnic_stream_rest(qp->stream);
     }
 }

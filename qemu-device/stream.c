@@ -5,18 +5,50 @@
  */
 
 #include "qemu/osdep.h"
+#include "io/channel-socket.h"
 #include "qemu/iov.h"
+#include "qemu/main-loop.h"
 #include "dma.h"
 #include "fabric.h"
 #include "stream.h"
+#include "trace.h"
+
+enum {
+    REST_US = 30,
+};
 
 static void update_handlers(RnicStream *st)
 {
+    bool watch = !st->read_paused && !st->resting;
+
     qio_channel_set_aio_fd_handler(st->ioc, st->ctx,
-                                   st->read_paused ? NULL : st->on_readable,
+                                   watch ? st->on_readable : NULL,
                                    st->ctx,
                                    st->write_handler ? st->on_writable : NULL,
                                    st->opaque);
+}
+
+static void rested(void *opaque)
+{
+    RnicStream *st = opaque;
+
+    st->resting = false;
+    update_handlers(st);
+    if (!st->read_paused) {
+        st->on_readable(st->opaque);    /* which may free the stream */
+    }
+}
+
+/*
+ * The main loop's timers count in milliseconds, far too long; and a UNIX socket
+ * holds too little for its sender to go on meanwhile.
+ */
+static bool may_rest(QIOChannel *ioc, AioContext *ctx)
+{
+    Object *socket = object_dynamic_cast(OBJECT(ioc), TYPE_QIO_CHANNEL_SOCKET);
+
+    return socket && ctx != iohandler_get_aio_context() &&
+           QIO_CHANNEL_SOCKET(socket)->localAddr.ss_family != AF_UNIX;
 }
 
 RnicStream *rnic_stream_new(const RnicStreamSetup *setup, AioContext *ctx,
@@ -49,6 +81,10 @@ RnicStream *rnic_stream_new(const RnicStreamSetup *setup, AioContext *ctx,
     st->on_writable = on_writable;
     st->opaque = opaque;
     st->read_paused = true;
+    st->may_rest = may_rest(setup->ioc, ctx);
+    /* Of the host's time: a stopped guest's streams do not stay resting. */
+    aio_timer_init(ctx, &st->rest_timer, QEMU_CLOCK_REALTIME, SCALE_NS,
+                   rested, st);
     return st;
 }
 
@@ -61,6 +97,7 @@ static void free_stream(RnicStream *st)
 
 static void detach(RnicStream *st)
 {
+    timer_del(&st->rest_timer);
     qio_channel_set_aio_fd_handler(st->ioc, st->ctx, NULL, st->ctx, NULL,
                                    NULL);
 }
@@ -94,6 +131,18 @@ void rnic_stream_resume_reading(RnicStream *st)
         st->read_paused = false;
         update_handlers(st);
     }
+}
+
+void rnic_stream_rest(RnicStream *st)
+{
+    if (st->resting || !st->may_rest) {
+        return;
+    }
+    trace_rnic_stream_rests(st);
+    st->resting = true;
+    update_handlers(st);
+    timer_mod_ns(&st->rest_timer, qemu_clock_get_ns(QEMU_CLOCK_REALTIME) +
+                 REST_US * SCALE_US);
 }
 
 static void set_blocked(RnicStream *st, bool blocked)

@@ -17,6 +17,7 @@
 
 #include "compat.h"
 #include "io/channel.h"
+#include "qemu/timer.h"
 #include "iwarp/mpa-startup.h"
 #include "iwarp/stream-rx.h"
 #include "iwarp/stream-tx.h"
@@ -43,6 +44,9 @@ typedef struct RnicStream {
     bool blocked;               /* the socket takes no more for now */
     bool write_handler;
     bool read_paused;
+    bool may_rest;
+    bool resting;               /* rest_timer runs, see rnic_stream_rest() */
+    QEMUTimer rest_timer;
     bool fin_wanted;            /* send FIN once the stage is empty */
     bool fin_sent;
     bool fin_received;
@@ -82,6 +86,15 @@ void rnic_stream_abort(RnicStream *st);
 
 void rnic_stream_pause_reading(RnicStream *st);
 void rnic_stream_resume_reading(RnicStream *st);
+
+/*
+ * Read on in a moment rather than as soon as more has arrived.  For a stream
+ * of a worker in full flow, when it is empty in the middle of a payload: to be
+ * woken for each piece that the peer sends costs both sides more than to find
+ * several at once, and Linux would draw both to the same processor.  TCP in
+ * threads of the device's own only; otherwise this does nothing.
+ */
+void rnic_stream_rest(RnicStream *st);
 
 /* Read into @iov; *@n is the octets with OK. */
 RnicIo rnic_stream_readv(RnicStream *st, const struct iovec *iov,

@@ -11,6 +11,7 @@
 #endif
 #include "qapi/error.h"
 #include "qemu/main-loop.h"
+#include "qemu/timer.h"
 #include "worker.h"
 
 typedef struct Call {
@@ -47,6 +48,25 @@ void rnic_worker_call(RnicWorker *worker, RnicWorkerFn *fn, void *opaque)
     }
     aio_bh_schedule_oneshot(worker->bottom_halves, call_bh, &call);
     qemu_sem_wait(&worker->called);
+}
+
+enum {
+    FLOW_NS = 100 * 1000,
+    FULL_FLOW = 128 * 1024,     /* octets in that time */
+};
+
+bool rnic_worker_full_flow(RnicWorker *worker, size_t octets)
+{
+    int64_t now = qemu_clock_get_ns(QEMU_CLOCK_REALTIME);
+    int64_t passed = now - worker->flow_since;
+
+    if (passed > FLOW_NS) {
+        worker->flow_octets = passed > 2 * FLOW_NS ? 0
+                                                   : worker->flow_octets / 2;
+        worker->flow_since = now;
+    }
+    worker->flow_octets += octets;
+    return worker->flow_octets >= FULL_FLOW;
 }
 
 RnicWorker *rnic_worker_take(RnicState *s)

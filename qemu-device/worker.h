@@ -21,6 +21,8 @@ typedef struct RnicWorker {
     bool own;                   /* made by this device */
     unsigned qps;               /* main loop only */
     QemuSemaphore called;       /* the end of rnic_worker_call() */
+    int64_t flow_since;         /* rnic_worker_full_flow(); host's time, ns */
+    size_t flow_octets;         /* read since then, and half of those before */
 } RnicWorker;
 
 typedef void RnicWorkerFn(void *opaque);
@@ -32,6 +34,12 @@ typedef void RnicWorkerFn(void *opaque);
 bool rnic_workers_create(RnicState *s, Error **errp);
 /* Main loop; no QP is left. */
 void rnic_workers_destroy(RnicState *s);
+
+/*
+ * The worker has read @octets more from its sockets.  True: they come by the
+ * gigabyte a second.  The worker's thread.
+ */
+bool rnic_worker_full_flow(RnicWorker *worker, size_t octets);
 
 /* The worker with the fewest QPs, one more from now on.  Main loop. */
 RnicWorker *rnic_worker_take(RnicState *s);

@@ -49,11 +49,11 @@ def _started(directory, step):
     return bool(glob.glob(os.path.join(directory, f".signal-{step.name}.*")))
 
 
-def _run(directory, variant, steps, seconds, crc):
+def _run(directory, variant, steps, options, crc):
     """vm-run's exit status."""
-    _prepare(directory, variant, steps, seconds)
+    _prepare(directory, variant, steps, options.seconds_of(variant))
     command = [os.path.join(TOP, "scripts", "vm-run"), "--mem", str(MEMORY),
-               "--timeout", str(120 + STEP_LIMIT * len(steps)),
+               "--cpus", str(options.cpus), "--timeout", str(120 + STEP_LIMIT * len(steps)),
                *OPTIONS[variant]]
     if crc:
         command += ["--device-opts", "mpa-crc=on"]
@@ -63,16 +63,16 @@ def _run(directory, variant, steps, seconds, crc):
     return done.returncode
 
 
-def session(directory, variant, steps, seconds, crc=False):
+def session(directory, variant, steps, options, crc=False):
     """
-    (case -> value of all steps that came to a result, steps that guests died
+    options: of scripts/bench; seconds_of and cpus count here. Returns (case -> value of all steps that came to a result, steps that guests died
     of). A guest's end (siw's kernel side does crash) costs the step it was at:
     new guests go on behind it, or begin again if they were at none.
     """
     found, lost = {}, []
     while steps and len(lost) <= MOST_LOST:
         place = directory + "".join("+" for _ in lost)
-        status = _run(place, variant, steps, seconds, crc)
+        status = _run(place, variant, steps, options, crc)
         for step in steps:
             found.update(_read(place, step))
         started = [s for s in steps if _started(place, s)]

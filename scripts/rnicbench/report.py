@@ -173,7 +173,8 @@ def _machine(options):
                 model = line.split(":", 1)[1].strip()
                 break
     return (f"{time.strftime('%Y-%m-%d')}, {os.cpu_count()} x {model}, "
-            f"Linux {platform.release()}; medians of {options.rounds} "
+            f"Linux {platform.release()}; guests with {options.cpus} virtual "
+            f"processor(s); medians of {options.rounds} "
             f"round(s), {options.seconds} s each, siw and rxe "
             f"{options.seconds_of('siw')} s\n")
 

@@ -1,0 +1,197 @@
+/*
+ * rnic: streams in full flow, which rest when they have been read empty
+ *
+ * A stream that is empty in the middle of a payload, while its worker reads a
+ * lot, is read on after a moment.  That can be seen in a trace only;
+ * what these tests show is that nothing else changes.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+#include "qemu/osdep.h"
+#include "glib/gstdio.h"
+
+#include "connection.h"
+
+enum {
+    MESSAGE = 4 * 60000,        /* four segments */
+    HELD = 20000,               /* octets that come last */
+    TRIES = 500,
+};
+
+typedef struct World {
+    Connection *c;
+    char *log;                  /* a line for each rest */
+    uint8_t message[MESSAGE];
+    uint8_t octets[MESSAGE + 1024];     /* the same on the wire */
+    size_t length;
+} World;
+
+static void world_init(World *w, const char *properties)
+{
+    g_autofree char *arguments = NULL;
+
+    w->log = g_strdup_printf("%s/rnic-rests-%d.log", g_get_tmp_dir(),
+                             (int)getpid());
+    g_unlink(w->log);
+    arguments = g_strdup_printf("-D %s -trace rnic_stream_rests", w->log);
+    w->c = connection_new(&(ConnectionOptions) {
+        .arguments = arguments, .properties = properties });
+    rnic_pattern(w->message, MESSAGE, 5);
+}
+
+static void world_cleanup(World *w)
+{
+    connection_free(w->c);
+    g_unlink(w->log);
+    g_free(w->log);
+}
+
+static bool rested(World *w)
+{
+    g_autofree char *text = NULL;
+
+    return g_file_get_contents(w->log, &text, NULL, NULL) &&
+           strstr(text, "rnic_stream_rests");
+}
+
+/* A Send of @length octets as it appears on the wire. */
+static void encode(World *w, uint32_t length)
+{
+    static uint8_t ulpdu[60000 + 64];
+    WirePeer *peer = w->c->peer;
+
+    w->length = 0;
+    for (uint32_t mo = 0; mo < length; mo += 60000) {
+        uint32_t part = MIN(length - mo, 60000);
+        WireSegment segment = {
+            .opcode = WIRE_SEND, .ddp_version = 1, .rdmap_version = 1,
+            .last = mo + part == length, .msn = peer->send_msn, .mo = mo,
+            .payload = w->message + mo, .length = part,
+        };
+
+        w->length += wire_encode_fpdu(peer, ulpdu,
+                                      wire_encode_segment(&segment, ulpdu),
+                                      w->octets + w->length);
+    }
+    peer->send_msn++;
+}
+
+static void put_most(World *w)
+{
+    wire_put(w->c->peer, w->octets, w->length - HELD);
+}
+
+static void put_rest(World *w)
+{
+    wire_put(w->c->peer, w->octets + w->length - HELD, HELD);
+}
+
+/* One message in two parts; is it whole, and is nothing complete before? */
+static void check_message(World *w, uint64_t wr_id, uint32_t length)
+{
+    static uint8_t got[MESSAGE];
+
+    connection_recv(w->c, wr_id, 0, length);
+    encode(w, length);
+    put_most(w);
+    rnic_query_qp(w->c->r, &w->c->qp);
+    rnic_expect_no_cqe(w->c->r, &w->c->recv_cq);
+    put_rest(w);
+    rnic_expect_cqe(w->c->r, &w->c->recv_cq, wr_id, RNIC_WC_SUCCESS);
+    connection_peek(w->c, 0, got, length);
+    g_assert_cmpmem(got, length, w->message, length);
+    connection_fill(w->c, 0, w->octets, length);
+}
+
+/* How much a turn finds is up to the host, so until one has found enough. */
+static void test_goes_on(void)
+{
+    g_autofree World *w = g_new(World, 1);
+    unsigned i;
+
+    world_init(w, NULL);
+    for (i = 0; i < TRIES && !rested(w); i++) {
+        check_message(w, i, MESSAGE);
+    }
+    g_test_message("rested at try %u", i);
+    g_assert_true(rested(w));
+    check_message(w, i, MESSAGE);
+    world_cleanup(w);
+}
+
+/* What brings little is waited for as ever. */
+static void test_small_never(void)
+{
+    g_autofree World *w = g_new(World, 1);
+
+    world_init(w, NULL);
+    for (unsigned i = 0; i < 50; i++) {
+        check_message(w, i, 60000);
+    }
+    g_assert_false(rested(w));
+    world_cleanup(w);
+}
+
+/* The main loop's timers are too coarse for it. */
+static void test_not_in_main_loop(void)
+{
+    g_autofree World *w = g_new(World, 1);
+
+    world_init(w, ",io-threads=0");
+    for (unsigned i = 0; i < 50; i++) {
+        check_message(w, i, MESSAGE);
+    }
+    g_assert_false(rested(w));
+    world_cleanup(w);
+}
+
+static void end_by_reset(World *w)
+{
+    wire_abort(w->c->peer);
+    w->c->peer = NULL;
+    rnic_expect_async(w->c->r, RNIC_AE_LLP_RESET, w->c->qp.number);
+}
+
+static void end_by_fin(World *w)
+{
+    wire_shutdown(w->c->peer);
+    rnic_expect_async(w->c->r, RNIC_AE_BAD_LLP_CLOSE, w->c->qp.number);
+}
+
+static void end_by_modify(World *w)
+{
+    g_assert_cmphex(rnic_modify_qp_state(w->c->r, &w->c->qp, RNIC_QPS_ERROR),
+                    ==, RNIC_ST_OK);
+}
+
+/* Whether it rests or not, a stream's end is seen at once. */
+static void test_ends(void)
+{
+    static void (*const ends[])(World *w) = {
+        end_by_reset, end_by_fin, end_by_modify,
+    };
+    g_autofree World *w = g_new(World, 1);
+
+    world_init(w, NULL);
+    for (unsigned i = 0; i < 30 || (i < TRIES && !rested(w)); i++) {
+        connection_recv(w->c, i, 0, MESSAGE);
+        encode(w, MESSAGE);
+        put_most(w);
+        ends[i % G_N_ELEMENTS(ends)](w);
+        connection_recycle(w->c);
+        connection_establish(w->c, NULL);
+    }
+    g_assert_true(rested(w));
+    check_message(w, TRIES, MESSAGE);
+    world_cleanup(w);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    qtest_add_func("rnic/full-flow/goes-on", test_goes_on);
+    qtest_add_func("rnic/full-flow/small-never", test_small_never);
+    qtest_add_func("rnic/full-flow/not-in-main-loop", test_not_in_main_loop);
+    qtest_add_func("rnic/full-flow/ends", test_ends);
+    return g_test_run();
+}
