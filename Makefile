@@ -85,10 +85,11 @@ lint: ## sparse and checkpatch on kernel code, shellcheck on the scripts
 	@scripts/lint
 
 # QEMU and what is for the guest need nothing of each other: side by side, one
-# computes while the other waits for the network.
+# computes while the other waits for the network. ARGS are for what they are made
+# for.
 .PHONY: virtual-machines guest-parts
 virtual-machines:
-	@$(MAKE) --jobs=2 qemu guest-parts
+	@$(MAKE) --jobs=2 ARGS= qemu guest-parts
 guest-parts:
 	@$(MAKE) MAKEFLAGS=--no-print-directory image driver provider programs
 
