@@ -278,7 +278,7 @@ void rnic_qp_stream_failed(RnicQp *qp, RnicIo io)
     enum rnic_async_event event = io == RNIC_IO_LOST ? RNIC_AE_LLP_LOST
                                                      : RNIC_AE_LLP_RESET;
 
-    trace_rnic_err_llp(qp->qpn, qp->state, event);
+    trace_rnic_err_llp(qp->qpn, qp->state, io == RNIC_IO_LOST);
     switch (qp->state) {
     case RNIC_QPS_CLOSING:      /* V6.2.5-9 */
         event = RNIC_AE_LLP_LOST;

@@ -53,7 +53,8 @@ def _run(directory, variant, steps, options, crc):
     """vm-run's exit status."""
     _prepare(directory, variant, steps, options.seconds_of(variant))
     command = [os.path.join(TOP, "scripts", "vm-run"), "--mem", str(MEMORY),
-               "--cpus", str(options.cpus), "--timeout", str(120 + STEP_LIMIT * len(steps)),
+               "--cpus", str(options.cpus),
+               "--timeout", str(120 + STEP_LIMIT * len(steps)),
                *OPTIONS[variant]]
     if crc:
         command += ["--device-opts", "mpa-crc=on"]
@@ -65,9 +66,10 @@ def _run(directory, variant, steps, options, crc):
 
 def session(directory, variant, steps, options, crc=False):
     """
-    options: of scripts/bench; seconds_of and cpus count here. Returns (case -> value of all steps that came to a result, steps that guests died
-    of). A guest's end (siw's kernel side does crash) costs the step it was at:
-    new guests go on behind it, or begin again if they were at none.
+    options: of scripts/bench; seconds_of and cpus count here. Returns (case ->
+    value of all steps that came to a result, steps that guests died of). A
+    guest's end (siw's kernel side does crash) costs the step it was at: new
+    guests go on behind it, or begin again if they were at none.
     """
     found, lost = {}, []
     while steps and len(lost) <= MOST_LOST:
