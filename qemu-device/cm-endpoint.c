@@ -343,17 +343,14 @@ static void send_terminate(RnicEndpoint *ep, IwarpTermCode term)
         .markers = ep->agreed.tx_markers,
     };
     IwarpError error = iwarp_error_local(term);
-    struct iovec iov[4];
+    uint8_t octets[IWARP_TERMINATE_WIRE_MAX];
     IwarpTxFrame frame;
     IwarpTx tx;
-    int n;
 
     iwarp_tx_init(&tx, &config);
-    n = iwarp_tx_terminate(&tx, &error, &frame, iov, ARRAY_SIZE(iov));
-    if (n > 0) {
-        qio_channel_writev(ep->ioc, iov, n, NULL);
-        qio_channel_shutdown(ep->ioc, QIO_CHANNEL_SHUTDOWN_WRITE, NULL);
-    }
+    iwarp_tx_terminate(&tx, &error, &frame, octets);
+    qio_channel_write(ep->ioc, (char *)octets, frame.len, NULL);
+    qio_channel_shutdown(ep->ioc, QIO_CHANNEL_SHUTDOWN_WRITE, NULL);
 }
 
 static enum rnic_cm_status mpa_status(IwarpMpaResult result)

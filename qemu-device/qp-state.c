@@ -180,16 +180,15 @@ static void keep_terminate(RnicQp *qp, const IwarpError *error, uint8_t origin)
 static void stage_terminate(RnicQp *qp, const IwarpError *error)
 {
     RnicStream *st = qp->stream;
-    struct iovec iov[4];
+    uint8_t octets[IWARP_TERMINATE_WIRE_MAX];
+    struct iovec span = { octets };
     IwarpTxFrame frame;
-    int n = iwarp_tx_terminate(&st->tx, error, &frame, iov, ARRAY_SIZE(iov));
 
-    if (n > 0) {
-        iwarp_tx_commit(&st->tx, &frame);
-        rnic_stream_stage(st, iov, n, 0);
-        rnic_count(&qp->s->counters.terminates_sent, 1);
-        trace_rnic_terminate_sent(qp->qpn, error->term);
-    }
+    span.iov_len = iwarp_tx_terminate(&st->tx, error, &frame, octets);
+    iwarp_tx_commit(&st->tx, &frame);
+    rnic_stream_stage_octets(st, &span, 1, 0);
+    rnic_count(&qp->s->counters.terminates_sent, 1);
+    trace_rnic_terminate_sent(qp->qpn, error->term);
 }
 
 /* @event 0: the error is shown by a CQE, or Modify QP asked for it. */

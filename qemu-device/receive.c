@@ -483,8 +483,11 @@ static RnicIo read_some(RnicQp *qp, size_t *octets)
         }
         room = MIN(room, BEHIND_DIRECT);
     } else {
+        size_t missing = iwarp_rx_missing(&st->rx);
+
         direct = 0;
-        room = MIN(room, BUFFERED_READ);
+        room = MIN(room, missing >= DIRECT_MIN ? missing + BEHIND_DIRECT
+                                               : BUFFERED_READ);
     }
     /* One iovec more than the map: the buffer behind the payload. */
     map.iov[map.count] = (struct iovec) { buffer, room };
@@ -537,7 +540,7 @@ void rnic_receive(RnicQp *qp)
     total = read_on(qp);
     if (total >= DIRECT_MIN && rnic_worker_full_flow(qp->worker, total) &&
         total < OCTETS_PER_TURN && qp->state == RNIC_QPS_RTS &&
-        iwarp_rx_direct(&qp->stream->rx) >= DIRECT_MIN) {
+        iwarp_rx_missing(&qp->stream->rx) >= DIRECT_MIN) {
         rnic_stream_rest(qp->stream);
     }
 }

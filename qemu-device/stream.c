@@ -239,17 +239,37 @@ size_t rnic_stream_stage_room(const RnicStream *st)
            ? RNIC_STAGE_SMALL - st->stage_tail : 0;
 }
 
-void rnic_stream_stage(RnicStream *st, const struct iovec *iov, size_t count,
-                       size_t skip)
+/* @len octets more. */
+static uint8_t *stage_end(RnicStream *st, size_t len)
 {
-    size_t len = iov_size(iov, count) - skip;
+    uint8_t *end;
 
     if (!st->stage) {
         st->stage = g_malloc(RNIC_STAGE_SIZE);
     }
     assert(len <= RNIC_STAGE_SIZE - st->stage_tail);
-    rnic_guest_memory_begin();
-    iov_to_buf(iov, count, skip, st->stage + st->stage_tail, len);
-    rnic_guest_memory_end();
+    end = st->stage + st->stage_tail;
     st->stage_tail += len;
+    return end;
+}
+
+void rnic_stream_stage_frame(RnicStream *st, const struct iovec *iov,
+                             size_t count)
+{
+    uint8_t *end = stage_end(st, iov_size(iov, count));
+
+    rnic_guest_memory_begin();
+    iwarp_tx_copy(&st->tx, iov, count, end);
+    rnic_guest_memory_end();
+}
+
+void rnic_stream_stage_octets(RnicStream *st, const struct iovec *iov,
+                              size_t count, size_t skip)
+{
+    size_t len = iov_size(iov, count) - skip;
+    uint8_t *end = stage_end(st, len);
+
+    rnic_guest_memory_begin();
+    iov_to_buf(iov, count, skip, end, len);
+    rnic_guest_memory_end();
 }

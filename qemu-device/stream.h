@@ -113,9 +113,14 @@ RnicIo rnic_stream_flush(RnicStream *st);
 /* Octets that small frames may still take in the stage. */
 size_t rnic_stream_stage_room(const RnicStream *st);
 
-/* Append @iov from octet @skip on; the caller has seen to the room. */
-void rnic_stream_stage(RnicStream *st, const struct iovec *iov, size_t count,
-                       size_t skip);
+/*
+ * Append a frame of iwarp_tx_frame(), with its CRC if that is in use; or octets
+ * of @iov from @skip on as they are.  The caller has seen to the room.
+ */
+void rnic_stream_stage_frame(RnicStream *st, const struct iovec *iov,
+                             size_t count);
+void rnic_stream_stage_octets(RnicStream *st, const struct iovec *iov,
+                              size_t count, size_t skip);
 
 static inline bool rnic_stream_stage_empty(const RnicStream *st)
 {

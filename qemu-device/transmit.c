@@ -8,9 +8,9 @@
  *
  * Guest memory is mapped for one call only.  Where the socket takes part of a
  * frame, the rest of that frame is copied to the stage; later frames are
- * framed anew in the next turn.  With CRC the payload is copied before its
- * CRC is computed: the guest may change it at any time, the CRC must still be
- * right (V8.2.2-9).
+ * framed anew in the next turn.  With CRC every frame is copied to the stage:
+ * the guest may change its payload at any time, the CRC must still be right
+ * (V8.2.2-9).
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -223,26 +223,12 @@ static void stage_frame(RnicQp *qp, const IwarpTxSegment *seg,
         return;
     }
     iwarp_tx_commit(&st->tx, &frame);
-    rnic_stream_stage(st, out, n, 0);
+    rnic_stream_stage_frame(st, out, n);
     count_frame(qp, frame.len);
     qp->job.offset += seg->payload_len;
     if (seg->last) {
         message_sent(qp);
     }
-}
-
-/* Copy the payload first, so that CRC and octets agree for certain. */
-static void stage_copied(RnicQp *qp, const IwarpTxSegment *seg,
-                         RnicDmaMap *map)
-{
-    g_autofree uint8_t *copy = g_malloc(seg->payload_len + 1);
-    struct iovec span = { copy, seg->payload_len };
-
-    rnic_guest_memory_begin();
-    iov_to_buf(map->iov, map->count, 0, copy, seg->payload_len);
-    rnic_guest_memory_end();
-    rnic_dma_unmap(qp->s, map);
-    stage_frame(qp, seg, &span, seg->payload_len ? 1 : 0);
 }
 
 /* False: no room in the stage, or the message has failed. */
@@ -252,7 +238,9 @@ static bool stage_segment(RnicQp *qp, const IwarpTxSegment *seg)
     struct iovec span;
     RnicDmaMap map;
 
-    if (rnic_stream_stage_room(st) == 0) {
+    /* A large frame leaves while it is still in the processor's cache. */
+    if (rnic_stream_stage_room(st) == 0 ||
+        (seg->payload_len > SMALL_PAYLOAD && !rnic_stream_stage_empty(st))) {
         rnic_qp_output_progress(qp, rnic_stream_flush(st));
         if (qp->stream != st || st->blocked) {
             return false;
@@ -265,10 +253,6 @@ static bool stage_segment(RnicQp *qp, const IwarpTxSegment *seg)
     rnic_dma_map_init(&map, false);
     if (!map_payload(qp, qp->job.offset, seg->payload_len, &map)) {
         return false;
-    }
-    if (st->tx.crc) {
-        stage_copied(qp, seg, &map);
-        return true;
     }
     /* stage_frame() may complete the WR; its octets are copied by then. */
     stage_frame(qp, seg, map.iov, map.count);
@@ -331,8 +315,8 @@ static void batch_account(RnicQp *qp, Batch *b, size_t sent)
         unsigned end = i + 1 < b->frames ? b->first_span[i + 1] : b->spans;
 
         if (sent < len) {
-            rnic_stream_stage(st, b->out + b->first_span[i],
-                              end - b->first_span[i], sent);
+            rnic_stream_stage_octets(st, b->out + b->first_span[i],
+                                     end - b->first_span[i], sent);
         }
         sent -= MIN(sent, len);
         iwarp_tx_commit(&st->tx, &b->frame[i]);

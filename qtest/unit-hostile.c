@@ -200,9 +200,8 @@ static void send_message(IwarpTx *tx, const IwarpTxMessage *msg,
         log_sent(want, tx, &seg, offset, data + offset);
         n = iwarp_tx_frame(tx, &seg, &in, 1, frame, iov, G_N_ELEMENTS(iov));
         g_assert_cmpint(n, >, 0);
-        for (int i = 0; i < n; i++) {
-            g_byte_array_append(wire, iov[i].iov_base, iov[i].iov_len);
-        }
+        g_byte_array_set_size(wire, wire->len + frame->len);
+        iwarp_tx_copy(tx, iov, n, wire->data + wire->len - frame->len);
         iwarp_tx_commit(tx, frame);
         offset += seg.payload_len;
     } while (!seg.last);

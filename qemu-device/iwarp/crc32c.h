@@ -12,7 +12,6 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/uio.h>
 
 /*
  * CRC32C of @len octets at @data, continuing from @crc.  @crc is the value
@@ -22,14 +21,12 @@
  */
 uint32_t iwarp_crc32c(uint32_t crc, const void *data, size_t len);
 
-/* The same over @count spans in their order. */
-uint32_t iwarp_crc32c_iov(uint32_t crc, const struct iovec *iov, size_t count);
-
 /*
- * The portable variant that iwarp_crc32c() falls back to where the processor
- * has no CRC32C instruction.  Public so that a test can compare the two.
+ * The same, and copy the octets to @out, which does not overlap them.  They may
+ * change meanwhile: the result is that of the octets at @out.
  */
-uint32_t iwarp_crc32c_table(uint32_t crc, const void *data, size_t len);
+uint32_t iwarp_crc32c_copy(uint32_t crc, void *out, const void *data,
+                           size_t len);
 
 /* Write @crc as MPA sends it: least significant octet first, four octets. */
 void iwarp_crc32c_put(uint8_t *out, uint32_t crc);

@@ -48,11 +48,17 @@ bool iwarp_rx_init(IwarpRx *rx, const IwarpRxConfig *config)
     return true;
 }
 
+static size_t rx_avail(const IwarpRx *rx)
+{
+    return rx->tail - rx->head;
+}
+
 void iwarp_rx_buffer(IwarpRx *rx, void **ptr, size_t *space)
 {
     if (rx->state == RX_FAILED || rx->head == rx->tail) {
         rx->head = rx->tail = 0;
-    } else if (rx->head && rx->size - rx->tail < IWARP_FPDU_WIRE_MAX) {
+    } else if (rx->head && (rx->size - rx->tail < IWARP_FPDU_WIRE_MAX ||
+                            rx_avail(rx) <= 512)) {
         memmove(rx->buffer, rx->buffer + rx->head, rx->tail - rx->head);
         rx->tail -= rx->head;
         rx->head = 0;
@@ -86,11 +92,6 @@ size_t iwarp_rx_feed(IwarpRx *rx, const void *data, size_t len)
         iwarp_rx_filled(rx, len);
     }
     return len;
-}
-
-static size_t rx_avail(const IwarpRx *rx)
-{
-    return rx->tail - rx->head;
 }
 
 /* Are FPDUs taken as a whole, because they need verifying or stripping? */
@@ -165,30 +166,36 @@ static IwarpFault rx_verify_fpdu(IwarpRx *rx, uint8_t *fpdu, size_t wire)
     return IWARP_FAULT_NONE;
 }
 
+/* Octets of the FPDU at head, with markers; 0 if its length is not here yet. */
+static size_t rx_whole_len(const IwarpRx *rx)
+{
+    size_t lead = rx->markers && rx->stream_pos == 0 ? IWARP_MARKER_LEN : 0;
+    size_t content;
+
+    if (rx_avail(rx) < lead + IWARP_FPDU_LENGTH_LEN) {
+        return 0;
+    }
+    content = iwarp_fpdu_content(iwarp_get16(rx->buffer + rx->head + lead));
+    if (!rx->markers) {
+        return content;
+    }
+    return content + IWARP_MARKER_LEN * iwarp_marker_count(rx->stream_pos,
+                                                           content);
+}
+
 /*
  * Have the FPDU at head complete and its content at head.  False: more octets
  * are needed, or the stream failed.  @wire is set to its octets with markers.
  */
 static bool rx_take_whole(IwarpRx *rx, size_t *wire)
 {
-    uint8_t *fpdu = rx->buffer + rx->head;
-    size_t lead = rx->markers && rx->stream_pos == 0 ? IWARP_MARKER_LEN : 0;
-    size_t content;
     IwarpFault fault;
 
-    if (rx_avail(rx) < lead + IWARP_FPDU_LENGTH_LEN) {
+    *wire = rx_whole_len(rx);
+    if (*wire == 0 || rx_avail(rx) < *wire) {
         return false;
     }
-    content = iwarp_fpdu_content(iwarp_get16(fpdu + lead));
-    *wire = content;
-    if (rx->markers) {
-        *wire += IWARP_MARKER_LEN * iwarp_marker_count(rx->stream_pos,
-                                                       content);
-    }
-    if (rx_avail(rx) < *wire) {
-        return false;
-    }
-    fault = rx_verify_fpdu(rx, fpdu, *wire);
+    fault = rx_verify_fpdu(rx, rx->buffer + rx->head, *wire);
     if (fault != IWARP_FAULT_NONE) {
         rx_fail(rx, fault, iwarp_fault_term(fault), NULL);
         return false;
@@ -579,6 +586,16 @@ size_t iwarp_rx_direct(const IwarpRx *rx)
         return 0;
     }
     return rx->payload_left;
+}
+
+size_t iwarp_rx_missing(const IwarpRx *rx)
+{
+    size_t len = rx->payload_left;
+
+    if (rx->state == RX_START) {
+        len = rx_whole(rx) ? rx_whole_len(rx) : 0;
+    }
+    return len > rx_avail(rx) ? len - rx_avail(rx) : 0;
 }
 
 uint32_t iwarp_rx_direct_offset(const IwarpRx *rx)

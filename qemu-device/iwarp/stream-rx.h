@@ -143,7 +143,6 @@ typedef struct IwarpRx {
     uint8_t state;
     uint32_t payload_left;      /* of this segment, not yet given out */
     uint32_t skip;              /* octets behind it up to the next FPDU */
-    size_t wire_end;            /* whole-FPDU mode: its end in the buffer */
     IwarpRxMessage message;     /* at most one is open, Terminate apart */
     uint32_t msn[IWARP_QN_COUNT];   /* next expected */
 } IwarpRx;
@@ -181,6 +180,13 @@ IwarpRxEvent iwarp_rx_next(IwarpRx *rx);
  * of iwarp_rx_buffer(), and tells how many octets went to each.
  */
 size_t iwarp_rx_direct(const IwarpRx *rx);
+
+/*
+ * Octets that are known to be on their way, as the FPDU in progress has not come
+ * in whole: of its payload, or with CRC or markers in use of all of it.  0
+ * between FPDUs and where its length is not known yet.  Ask after NEED_MORE.
+ */
+size_t iwarp_rx_missing(const IwarpRx *rx);
 
 /* Offset in the segment's payload of the next octet to be placed directly. */
 uint32_t iwarp_rx_direct_offset(const IwarpRx *rx);

@@ -211,24 +211,13 @@ static bool tx_head(TxCursor *at, const IwarpTx *tx, const IwarpTxSegment *seg,
     return tx_span(at, frame->head, tx_copy(at, frame->head, octets, len));
 }
 
-/* Pad and CRC; the CRC covers all before it, markers included. */
-static bool tx_tail(TxCursor *at, const IwarpTx *tx, size_t pad,
-                    IwarpTxFrame *frame)
+/* Pad and the CRC field, which is never cut by a marker. */
+static bool tx_tail(TxCursor *at, size_t pad, IwarpTxFrame *frame)
 {
     static const uint8_t zero[4];
-    uint8_t crc_field[IWARP_FPDU_CRC_LEN] = { 0 };
     size_t len = tx_copy(at, frame->tail, zero, pad);
 
-    if (tx_marker_due(at)) {
-        tx_put_marker(at, frame->tail + len);
-        len += IWARP_MARKER_LEN;
-    }
-    if (tx->crc) {
-        uint32_t crc = iwarp_crc32c_iov(0, at->out, at->count);
-
-        iwarp_crc32c_put(crc_field, iwarp_crc32c(crc, frame->tail, len));
-    }
-    len += tx_copy(at, frame->tail + len, crc_field, IWARP_FPDU_CRC_LEN);
+    len += tx_copy(at, frame->tail + len, zero, IWARP_FPDU_CRC_LEN);
     return tx_span(at, frame->tail, len);
 }
 
@@ -275,7 +264,7 @@ int iwarp_tx_frame(const IwarpTx *tx, const IwarpTxSegment *seg,
     if (ret < 0) {
         return ret;
     }
-    if (!tx_tail(&at, tx, iwarp_fpdu_pad(ulpdu_len), frame)) {
+    if (!tx_tail(&at, iwarp_fpdu_pad(ulpdu_len), frame)) {
         return IWARP_TX_NO_ROOM;
     }
     frame->len = at.wire;
@@ -296,6 +285,40 @@ size_t iwarp_tx_spans(const IwarpTx *tx, size_t payload_spans)
     return spans;
 }
 
+static size_t tx_copy_plain(const struct iovec *iov, size_t count,
+                            uint8_t *out)
+{
+    size_t len = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        memcpy(out + len, iov[i].iov_base, iov[i].iov_len);
+        len += iov[i].iov_len;
+    }
+    return len;
+}
+
+size_t iwarp_tx_copy(const IwarpTx *tx, const struct iovec *iov, size_t count,
+                     uint8_t *out)
+{
+    uint32_t crc = 0;
+    size_t len = 0;
+
+    if (!tx->crc) {
+        return tx_copy_plain(iov, count, out);
+    }
+    for (size_t i = 0; i < count; i++) {
+        size_t n = iov[i].iov_len;
+
+        if (i == count - 1) {
+            n -= IWARP_FPDU_CRC_LEN;
+        }
+        crc = iwarp_crc32c_copy(crc, out + len, iov[i].iov_base, n);
+        len += n;
+    }
+    iwarp_crc32c_put(out + len, crc);
+    return len + IWARP_FPDU_CRC_LEN;
+}
+
 void iwarp_tx_commit(IwarpTx *tx, const IwarpTxFrame *frame)
 {
     tx->stream_pos = frame->next_pos;
@@ -304,8 +327,8 @@ void iwarp_tx_commit(IwarpTx *tx, const IwarpTxFrame *frame)
     }
 }
 
-int iwarp_tx_terminate(const IwarpTx *tx, const IwarpError *error,
-                       IwarpTxFrame *frame, struct iovec *out, size_t max)
+size_t iwarp_tx_terminate(const IwarpTx *tx, const IwarpError *error,
+                          IwarpTxFrame *frame, uint8_t *out)
 {
     uint8_t header[IWARP_TERMINATE_MAX];
     IwarpTxSegment seg = {
@@ -314,8 +337,10 @@ int iwarp_tx_terminate(const IwarpTx *tx, const IwarpError *error,
         .header = header,
         .header_len = iwarp_terminate_encode(error, header),
     };
+    struct iovec ends[2];
+    int n = iwarp_tx_frame(tx, &seg, NULL, 0, frame, ends, 2);
 
-    return iwarp_tx_frame(tx, &seg, NULL, 0, frame, out, max);
+    return iwarp_tx_copy(tx, ends, (size_t)n, out);
 }
 
 size_t iwarp_iov_skip(struct iovec *iov, size_t count, size_t n)

@@ -5,12 +5,15 @@
  * trailer octets in the caller's scratch, payload spans pointing at the
  * caller's own memory.  Keeps the MSN of each queue and the marker position.
  *
- * It must not touch sockets, copy payload, allocate, or change its state while
- * framing: iwarp_tx_frame() takes a const stream, iwarp_tx_commit() moves it
- * on.  Framing the same segment again before the commit gives the same octets,
- * so that a caller whose socket took half a frame, and who may not keep guest
+ * It must not touch sockets, allocate, or change its state while framing:
+ * iwarp_tx_frame() takes a const stream, iwarp_tx_commit() moves it on.
+ * Framing the same segment again before the commit gives the same octets, so
+ * that a caller whose socket took half a frame, and who may not keep guest
  * memory mapped meanwhile, frames it anew later and skips what has left
  * (iwarp_iov_skip).  An IwarpTx may also be copied as a snapshot.
+ *
+ * With CRC in use a frame has to be copied (iwarp_tx_copy): octets that may
+ * change until they are sent have no CRC.
  *
  * A message is sent like this:
  *
@@ -21,7 +24,7 @@
  *         ... spans for payload octets [offset, offset + seg.payload_len) ...
  *         n = iwarp_tx_frame(tx, &seg, spans, count, &frame, iov, max);
  *         iwarp_tx_commit(tx, &frame);
- *         ... send iov[0..n), frame.len octets ...
+ *         ... send iov[0..n), frame.len octets, or their copy ...
  *         if (seg.last) break;
  *     }
  *
@@ -42,7 +45,8 @@
 #include "rdmap.h"
 
 typedef struct IwarpTxConfig {
-    bool crc;               /* agreed: compute it, else the field is zero */
+    bool crc;               /* agreed: iwarp_tx_copy() computes it, else the
+                             * field is zero */
     bool markers;           /* agreed: the peer wants them */
     uint16_t mulpdu;        /* largest ULPDU, 128..64768; 0: the largest */
 } IwarpTxConfig;
@@ -128,13 +132,21 @@ enum {
 /*
  * Frame @seg with the first seg->payload_len octets of the @count spans at
  * @payload.  Writes at most @max spans to @out; returns how many, or one of
- * the errors above.  The last four octets of the last span are the CRC field.
- * With CRC in use the payload is read once here; it must not change before it
- * is sent, or the peer sees a CRC error.
+ * the errors above.  The last four octets of the last span are the CRC field,
+ * here zero: with CRC in use the spans go by iwarp_tx_copy().
  */
 int iwarp_tx_frame(const IwarpTx *tx, const IwarpTxSegment *seg,
                    const struct iovec *payload, size_t count,
                    IwarpTxFrame *frame, struct iovec *out, size_t max);
+
+/*
+ * Copy a frame of the @count spans at @iov to @out, frame.len octets, and if
+ * CRC is in use fill in its field (RFC 5044 section 4.4: it covers all before
+ * it, markers included).  The payload is read once, hence may change at any
+ * time.  Returns frame.len.
+ */
+size_t iwarp_tx_copy(const IwarpTx *tx, const struct iovec *iov, size_t count,
+                     uint8_t *out);
 
 /*
  * The frame is going to be sent, in whole and before any other: move the
@@ -142,12 +154,18 @@ int iwarp_tx_frame(const IwarpTx *tx, const IwarpTxSegment *seg,
  */
 void iwarp_tx_commit(IwarpTx *tx, const IwarpTxFrame *frame);
 
+/* The longest Terminate on the wire: both ends of an FPDU without payload. */
+enum {
+    IWARP_TERMINATE_WIRE_MAX = sizeof(((IwarpTxFrame *)0)->head) +
+                               sizeof(((IwarpTxFrame *)0)->tail),
+};
+
 /*
- * Frame a whole Terminate message for @error (RFC 5040 section 5.4), 2 spans
- * at most.  Same result as iwarp_tx_frame().
+ * Write a whole Terminate message for @error (RFC 5040 section 5.4) to @out,
+ * which has room for IWARP_TERMINATE_WIRE_MAX octets.  Returns frame->len.
  */
-int iwarp_tx_terminate(const IwarpTx *tx, const IwarpError *error,
-                       IwarpTxFrame *frame, struct iovec *out, size_t max);
+size_t iwarp_tx_terminate(const IwarpTx *tx, const IwarpError *error,
+                          IwarpTxFrame *frame, uint8_t *out);
 
 /*
  * Drop the first @n octets of the @count spans at @iov, in place: leading
