@@ -18,8 +18,8 @@ enum {
     OCTETS_PER_TURN = 1024 * 1024,
     /* Payload at least this long is worth its own place in a readv(). */
     DIRECT_MIN = 2048,
-    /* Octets read to the buffer behind direct payload: the next headers. */
-    BEHIND_DIRECT = 256,
+    /* Octets read behind the payload or FPDU in progress: the next headers. */
+    READ_BEHIND = 256,
     /* Octets read to the buffer otherwise: many small frames at once. */
     BUFFERED_READ = 64 * 1024,
 };
@@ -463,6 +463,14 @@ static void process_buffer(RnicQp *qp)
     }
 }
 
+/* Octets to ask the socket for when they go to the buffer. */
+static size_t buffered_read(const IwarpRx *rx)
+{
+    size_t missing = iwarp_rx_missing(rx);
+
+    return missing >= DIRECT_MIN ? missing + READ_BEHIND : BUFFERED_READ;
+}
+
 /* Read once, payload straight to its place if it is long enough. */
 static RnicIo read_some(RnicQp *qp, size_t *octets)
 {
@@ -481,13 +489,10 @@ static RnicIo read_some(RnicQp *qp, size_t *octets)
         if (!place_map(qp, iwarp_rx_direct_offset(&st->rx), direct, &map)) {
             return RNIC_IO_BLOCKED;
         }
-        room = MIN(room, BEHIND_DIRECT);
+        room = MIN(room, READ_BEHIND);
     } else {
-        size_t missing = iwarp_rx_missing(&st->rx);
-
         direct = 0;
-        room = MIN(room, missing >= DIRECT_MIN ? missing + BEHIND_DIRECT
-                                               : BUFFERED_READ);
+        room = MIN(room, buffered_read(&st->rx));
     }
     /* One iovec more than the map: the buffer behind the payload. */
     map.iov[map.count] = (struct iovec) { buffer, room };

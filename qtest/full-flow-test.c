@@ -26,7 +26,7 @@ typedef struct World {
     size_t length;
 } World;
 
-static void world_init(World *w, const char *properties)
+static void world_init(World *w, const char *properties, bool crc)
 {
     g_autofree char *arguments = NULL;
 
@@ -35,7 +35,7 @@ static void world_init(World *w, const char *properties)
     g_unlink(w->log);
     arguments = g_strdup_printf("-D %s -trace rnic_stream_rests", w->log);
     w->c = connection_new(&(ConnectionOptions) {
-        .arguments = arguments, .properties = properties });
+        .arguments = arguments, .properties = properties, .crc = crc });
     rnic_pattern(w->message, MESSAGE, 5);
 }
 
@@ -104,12 +104,12 @@ static void check_message(World *w, uint64_t wr_id, uint32_t length)
 }
 
 /* How much a turn finds is up to the host, so until one has found enough. */
-static void test_goes_on(void)
+static void check_goes_on(bool crc)
 {
     g_autofree World *w = g_new(World, 1);
     unsigned i;
 
-    world_init(w, NULL);
+    world_init(w, NULL, crc);
     for (i = 0; i < TRIES && !rested(w); i++) {
         check_message(w, i, MESSAGE);
     }
@@ -119,12 +119,23 @@ static void test_goes_on(void)
     world_cleanup(w);
 }
 
+static void test_goes_on(void)
+{
+    check_goes_on(false);
+}
+
+/* FPDUs that come whole or not at all. */
+static void test_goes_on_crc(void)
+{
+    check_goes_on(true);
+}
+
 /* What brings little is waited for as ever. */
 static void test_small_never(void)
 {
     g_autofree World *w = g_new(World, 1);
 
-    world_init(w, NULL);
+    world_init(w, NULL, false);
     for (unsigned i = 0; i < 50; i++) {
         check_message(w, i, 60000);
     }
@@ -137,7 +148,7 @@ static void test_not_in_main_loop(void)
 {
     g_autofree World *w = g_new(World, 1);
 
-    world_init(w, ",io-threads=0");
+    world_init(w, ",io-threads=0", false);
     for (unsigned i = 0; i < 50; i++) {
         check_message(w, i, MESSAGE);
     }
@@ -172,7 +183,7 @@ static void test_ends(void)
     };
     g_autofree World *w = g_new(World, 1);
 
-    world_init(w, NULL);
+    world_init(w, NULL, false);
     for (unsigned i = 0; i < 30 || (i < TRIES && !rested(w)); i++) {
         connection_recv(w->c, i, 0, MESSAGE);
         encode(w, MESSAGE);
@@ -190,6 +201,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     qtest_add_func("rnic/full-flow/goes-on", test_goes_on);
+    qtest_add_func("rnic/full-flow/goes-on-crc", test_goes_on_crc);
     qtest_add_func("rnic/full-flow/small-never", test_small_never);
     qtest_add_func("rnic/full-flow/not-in-main-loop", test_not_in_main_loop);
     qtest_add_func("rnic/full-flow/ends", test_ends);

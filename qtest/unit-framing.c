@@ -587,6 +587,61 @@ static void test_direct(void)
 }
 
 /* RFC 5041 section 5.2, its two examples. */
+enum { MISSING_PAYLOAD = 700, MISSING_HEADERS = 2 + 14 };
+
+/* What is missing when @at octets of the FPDU in [@begin, @end) have come. */
+static gsize missing_at(const RxScript *script, gsize begin, gsize end,
+                        gsize at)
+{
+    gsize lead = script->markers && begin % 512 == 0 ? 4 : 0;
+
+    if (script->crc || script->markers) {
+        return at >= lead + 2 ? end - begin - at : 0;
+    }
+    if (at < MISSING_HEADERS || at > MISSING_HEADERS + MISSING_PAYLOAD) {
+        return 0;
+    }
+    return MISSING_HEADERS + MISSING_PAYLOAD - at;
+}
+
+/* Octet by octet: of whole FPDUs, or of their payload. */
+static void check_missing(const RxScript *script)
+{
+    PlainStream s = plain_stream(script->crc, script->markers);
+    g_autoptr(GByteArray) octets = s.out;
+    g_autoptr(GByteArray) ulpdu = hex("c140 00000009 0000000000000008");
+    g_autofree guint8 *buffer = g_malloc(IWARP_RX_BUFFER_MIN);
+    IwarpRxConfig config = { .buffer = buffer,
+                             .buffer_size = IWARP_RX_BUFFER_MIN,
+                             .crc = script->crc, .markers = script->markers,
+                             .opcodes = IWARP_OPS_RFC5040 };
+    g_autoptr(GString) log = g_string_new(NULL);
+    gsize begin = 0;
+    IwarpRx rx;
+
+    add_pattern(ulpdu, MISSING_PAYLOAD, 1);
+    g_assert_true(iwarp_rx_init(&rx, &config));
+    for (int i = 0; i < 3; i++) {
+        plain_fpdu(&s, ulpdu);
+        for (gsize at = 1; at <= octets->len - begin; at++) {
+            g_assert_true(rx_give(&rx, script, log,
+                                  octets->data + begin + at - 1, 1));
+            g_assert_cmpuint(iwarp_rx_missing(&rx), ==,
+                             missing_at(script, begin, octets->len, at));
+        }
+        begin = octets->len;
+    }
+}
+
+static void test_missing(void)
+{
+    check_missing(&(RxScript) { });
+    check_missing(&(RxScript) { .direct = true });
+    check_missing(&(RxScript) { .crc = true });
+    check_missing(&(RxScript) { .markers = true });
+    check_missing(&(RxScript) { .crc = true, .markers = true });
+}
+
 static void test_segments(void)
 {
     IwarpTx tx = tx_start(false, false, 1500);
@@ -795,6 +850,7 @@ int main(int argc, char **argv)
     g_test_add_func("/iwarp/framing/largest", test_largest);
     g_test_add_func("/iwarp/framing/buffer", test_buffer);
     g_test_add_func("/iwarp/framing/direct", test_direct);
+    g_test_add_func("/iwarp/framing/missing", test_missing);
     g_test_add_func("/iwarp/framing/segments", test_segments);
     g_test_add_func("/iwarp/framing/segments-4g", test_segments_4g);
     g_test_add_func("/iwarp/framing/rewind", test_rewind);
