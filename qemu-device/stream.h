@@ -6,8 +6,9 @@
  * stream drives it and is called back when the socket can be read or written.
  *
  * Output waits in a staging buffer that always ends at an FPDU boundary:
- * small frames are copied into it; of a large frame that the socket took in
- * part, the rest is.  So a Terminate can be appended at any time.
+ * small frames, and all that have a CRC, are copied into it; of a large frame
+ * that the socket took in part, the rest is.  So a Terminate can be appended at
+ * any time.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
