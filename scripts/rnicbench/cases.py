@@ -41,7 +41,7 @@ def _raw_bandwidth(size):
 
 def _steps():
     # First: later QEMU has memory that it got for other queue pairs.
-    yield Step("idle_memory", f"idle {IDLE_MANY}", only=RNIC)
+    yield Step("idle_memory", f"memory {IDLE_MANY}", only=RNIC)
     for size in SIZES:
         for operation in ("write", "read", "send"):
             yield Step(f"{operation}_bw_{size}", _bandwidth(operation, size),

@@ -68,19 +68,21 @@ def _register(name, text):
         yield "de" + name, float(found.group(2))
 
 
-def _idle(name, text):
+def _of_host(figures):
     """What guest/host says: the larger of the two sides counts."""
-    what = {"idle_memory": {"idle_memory": r"KiB per QP: (.*)"},
-            "idle_cpu": {"idle_cpu": r"processor per cent: (.*)",
-                         "idle_cpu_no_qps": r"quiet per cent: (.*)"}}[name]
-    for case, pattern in what.items():
-        found = re.search(pattern, text)
-        if found:
-            yield case, max(float(v) for v in found.group(1).split())
+    def read(_name, text):
+        for case, what in figures.items():
+            found = re.search(what + ": (.*)", text)
+            if found:
+                yield case, max(float(v) for v in found.group(1).split())
+    return read
 
 
 KINDS = {"perftest": _perftest, "beside": _perftest, "load": _load,
-         "churn": _churn, "register": _register, "idle": _idle}
+         "churn": _churn, "register": _register,
+         "memory": _of_host({"idle_memory": "KiB per QP"}),
+         "idle": _of_host({"idle_cpu": "processor per cent",
+                           "idle_cpu_no_qps": "quiet per cent"})}
 
 
 def of_guests(step, text):

@@ -20,25 +20,37 @@ release() {
 	end_of "$holder" 60
 }
 
-# measure WHAT: by the program on the host, which may take some ten seconds.
+# measure SECONDS WHAT: by the program on the host, which takes that long. The
+# guest does nothing meanwhile.
 measure() {
-	signal "measure.$1.$name.$attempt"
-	sleep 12
-	await "measured.$1.$name.$attempt" 120
+	signal "measure.$2.$name.$attempt"
+	sleep "$1"
+	await "measured.$2.$name.$attempt" 120
 }
 
-# What one more queue pair costs QEMU, and what all of them do by being there.
-idle() {
+# memory N: what one more queue pair costs QEMU.
+memory() {
 	local status=0
 	# Both ends have had some, so that what is allocated once is there.
 	hold 10 && release || return
 	sleep 5
-	measure before
-	measure quiet
+	measure 1 before
 	hold "$1" || return
 	sleep 5
-	measure "after.$1"
-	measure processor
+	measure 1 "after.$1"
+	release || status=$?
+	cat "host.$name"
+	return $status
+}
+
+# idle N: the processor time that goes by without, and with N queue pairs.
+idle() {
+	local status=0
+	sleep 5
+	measure 12 quiet
+	hold "$1" || return
+	sleep 5
+	measure 12 processor
 	release || status=$?
 	cat "host.$name"
 	return $status
@@ -57,6 +69,7 @@ run() {
 	load) timeout $limit qp-load "$@" "$server" ;;
 	churn) timeout $limit cm-churn -n "$1" "$server" ;;
 	register) mr-time "$@" ;;
+	memory) memory "$1" ;;
 	idle) idle "$1" ;;
 	esac
 }

@@ -27,8 +27,8 @@ start() {
 	case $kind in
 	perftest) serve 18515 "$1" -R "${@:2}" ;;
 	beside) serve 7471 qp-load --server && serve 18515 "$2" -R "${@:3}" ;;
-	load) serve 7471 qp-load --server ;;
-	idle) serve 7471 qp-load --server --rounds 2 ;;
+	load | idle) serve 7471 qp-load --server ;;
+	memory) serve 7471 qp-load --server --rounds 2 ;;
 	churn) serve 7471 cm-churn --server ;;
 	register) ;;
 	esac
