@@ -85,8 +85,8 @@ lint: ## sparse and checkpatch on kernel code, shellcheck on the scripts
 	@scripts/lint
 
 # QEMU and what is for the guest need nothing of each other: side by side, one
-# computes while the other waits for the network. ARGS are for what they are made
-# for.
+# computes while the other waits for the network. ARGS are not for them, but for
+# the script of the target that was asked for.
 .PHONY: virtual-machines guest-parts
 virtual-machines:
 	@$(MAKE) --jobs=2 ARGS= qemu guest-parts

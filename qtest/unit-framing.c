@@ -586,7 +586,6 @@ static void test_direct(void)
     g_assert_false(iwarp_rx_placed(&rx, 1));
 }
 
-/* RFC 5041 section 5.2, its two examples. */
 enum { MISSING_PAYLOAD = 700, MISSING_HEADERS = 2 + 14 };
 
 /* What is missing when @at octets of the FPDU in [@begin, @end) have come. */
@@ -642,6 +641,7 @@ static void test_missing(void)
     check_missing(&(RxScript) { .crc = true, .markers = true });
 }
 
+/* RFC 5041 section 5.2, its two examples. */
 static void test_segments(void)
 {
     IwarpTx tx = tx_start(false, false, 1500);

@@ -338,6 +338,7 @@ size_t iwarp_tx_terminate(const IwarpTx *tx, const IwarpError *error,
         .header_len = iwarp_terminate_encode(error, header),
     };
     struct iovec ends[2];
+    /* Cannot fail: any Terminate's header fits, and there is no payload. */
     int n = iwarp_tx_frame(tx, &seg, NULL, 0, frame, ends, 2);
 
     return iwarp_tx_copy(tx, ends, (size_t)n, out);
