@@ -25,7 +25,7 @@
 #include <unistd.h>
 
 #define MESSAGE		64	/* of a connection */
-#define UNIX_BUFFER	(4 << 20)	/* as the device asks for */
+#define UNIX_BUFFER	(1 << 20)	/* as the device asks for */
 
 static bool is_unix;
 static struct sockaddr_in tcp_address;

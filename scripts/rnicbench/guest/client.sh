@@ -6,13 +6,22 @@
 . ./steps.inc
 
 limit=60	# seconds for one attempt
+too_slow=124	# how timeout(1) says so
 server=$(address_of server)
+
+held_or_failed() {
+	grep -q connected /tmp/hold || ! kill -0 "$holder" 2>/dev/null
+}
 
 # hold N: N idle queue pairs, in the background.
 hold() {
 	qp-load --idle -q "$1" "$server" >/tmp/hold 2>&1 &
 	holder=$!
-	eventually 200 grep -q connected /tmp/hold || { cat /tmp/hold; return 1; }
+	if ! eventually 200 held_or_failed; then
+		kill "$holder"
+		return $too_slow
+	fi
+	grep -q connected /tmp/hold || { cat /tmp/hold; return 1; }
 }
 
 release() {
@@ -93,7 +102,7 @@ step() {
 		echo "$name: attempt $attempt failed with $status:"
 		tail -n 5 "/tmp/$name"
 		# Too slow once is too slow again.
-		if [ $status -eq 124 ]; then
+		if [ $status -eq $too_slow ]; then
 			signal "$name.$attempt.slow"
 			return
 		fi

@@ -1,0 +1,131 @@
+/*
+ * rnic: what the TCP fabric asks of the host's sockets
+ *
+ * The host's kernel is asked about the device's end of a connection (sock_diag,
+ * see sock_diag(7)): the device does not tell.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+#include "qemu/osdep.h"
+#include <linux/inet_diag.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <linux/sock_diag.h>
+#include <netinet/tcp.h>
+#include "connection.h"
+
+typedef struct Query {
+    struct nlmsghdr head;
+    struct inet_diag_req_v2 request;
+} Query;
+
+/* @ask: getsockname or getpeername */
+static struct sockaddr_in end_of(int fd, int (*ask)(int, struct sockaddr *,
+                                                    socklen_t *))
+{
+    struct sockaddr_in end;
+    socklen_t length = sizeof(end);
+
+    g_assert_cmpint(ask(fd, (struct sockaddr *)&end, &length), ==, 0);
+    g_assert_cmpint(end.sin_family, ==, AF_INET);
+    return end;
+}
+
+/* About the socket that the socket @fd is connected to. */
+static Query query_of_peer(int fd)
+{
+    struct sockaddr_in theirs = end_of(fd, getpeername);
+    struct sockaddr_in ours = end_of(fd, getsockname);
+
+    return (Query) {
+        .head = {
+            .nlmsg_len = sizeof(Query),
+            .nlmsg_type = SOCK_DIAG_BY_FAMILY,
+            .nlmsg_flags = NLM_F_REQUEST,
+        },
+        .request = {
+            .sdiag_family = AF_INET,
+            .sdiag_protocol = IPPROTO_TCP,
+            .idiag_ext = 1 << (INET_DIAG_CONG - 1),
+            .idiag_states = -1,
+            .id = {
+                .idiag_sport = theirs.sin_port,
+                .idiag_src = { theirs.sin_addr.s_addr },
+                .idiag_dport = ours.sin_port,
+                .idiag_dst = { ours.sin_addr.s_addr },
+                .idiag_cookie = { INET_DIAG_NOCOOKIE, INET_DIAG_NOCOOKIE },
+            },
+        },
+    };
+}
+
+static char *congestion_control_in(const struct nlmsghdr *answer)
+{
+    const struct inet_diag_msg *message = NLMSG_DATA(answer);
+    const struct rtattr *attribute = (const void *)(message + 1);
+    int left = answer->nlmsg_len - NLMSG_LENGTH(sizeof(*message));
+
+    for (; RTA_OK(attribute, left); attribute = RTA_NEXT(attribute, left)) {
+        if (attribute->rta_type == INET_DIAG_CONG) {
+            return g_strndup(RTA_DATA(attribute), RTA_PAYLOAD(attribute));
+        }
+    }
+    return NULL;
+}
+
+/* Of the other end of @fd; NULL where the host's kernel does not tell. */
+static char *congestion_control_of_peer(int fd)
+{
+    Query query = query_of_peer(fd);
+    union {
+        struct nlmsghdr head;
+        uint8_t octets[8192];
+    } answer;
+    int diag = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
+    ssize_t n;
+
+    if (diag < 0) {
+        return NULL;
+    }
+    g_assert_cmpint(send(diag, &query, sizeof(query), 0), ==, sizeof(query));
+    n = recv(diag, &answer, sizeof(answer), 0);
+    close(diag);
+    g_assert_cmpint(n, >=, sizeof(answer.head));
+    return answer.head.nlmsg_type == SOCK_DIAG_BY_FAMILY
+           ? congestion_control_in(&answer.head) : NULL;
+}
+
+/*
+ * Both ends are on this host: whatever it uses elsewhere, the device's end does
+ * not pace itself.
+ */
+static void check_unpaced(bool passive)
+{
+    Connection *c = connection_new(&(ConnectionOptions) { .passive = passive });
+    g_autofree char *name = congestion_control_of_peer(c->peer->fd);
+
+    if (name) {
+        g_assert_cmpstr(name, ==, "reno");
+    } else {
+        g_test_skip("the host's kernel has no sock_diag for TCP");
+    }
+    connection_free(c);
+}
+
+static void test_unpaced_active(void)
+{
+    check_unpaced(false);
+}
+
+static void test_unpaced_passive(void)
+{
+    check_unpaced(true);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    qtest_add_func("rnic/fabric-tcp/unpaced-active", test_unpaced_active);
+    qtest_add_func("rnic/fabric-tcp/unpaced-passive", test_unpaced_passive);
+    return g_test_run();
+}
