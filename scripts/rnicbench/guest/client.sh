@@ -101,6 +101,7 @@ step() {
 		fi
 		echo "$name: attempt $attempt failed with $status:"
 		tail -n 5 "/tmp/$name"
+		cp "/tmp/$name" "out/$name.failed.$attempt"
 		# Too slow once is too slow again.
 		if [ $status -eq $too_slow ]; then
 			signal "$name.$attempt.slow"
