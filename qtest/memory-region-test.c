@@ -538,15 +538,16 @@ static void test_reregister_loop(void)
 }
 
 /*
- * Old or new, never both: the peer writes all the time. A Write is one segment
- * here, as each segment is looked up anew.
+ * Old or new, never both: the peer writes all the time. The Write is of two
+ * segments, each looked up anew, so on a busy host this can fail, rightly. Until
+ * the device refuses the rest of such a Write this shows nothing of V7.3.2.3-13;
+ * see the limits in README.md.
  */
 static void test_reregister_load(void)
 {
-    enum { ONE_SEGMENT = 1024 };
     World w;
     StagRegion a, b, *now;
-    uint8_t zeros[ONE_SEGMENT] = { }, ones[ONE_SEGMENT];
+    uint8_t zeros[2048] = { }, ones[2048];
 
     world_init(&w);
     memset(ones, 0xff, sizeof(ones));
@@ -557,7 +558,7 @@ static void test_reregister_load(void)
     now = &a;
     for (unsigned i = 0; i < 100; i++) {
         StagRegion *next = now == &a ? &b : &a;
-        uint8_t in_old[ONE_SEGMENT], in_new[ONE_SEGMENT];
+        uint8_t in_old[2048], in_new[2048];
 
         rnic_mem_write(w.r, now->bus[0], zeros, sizeof(zeros));
         rnic_mem_write(w.r, next->bus[0], zeros, sizeof(zeros));
@@ -571,17 +572,16 @@ static void test_reregister_load(void)
         rnic_mem_read(w.r, now->bus[0], in_old, sizeof(in_old));
         rnic_mem_read(w.r, next->bus[0], in_new, sizeof(in_new));
         if (in_old[0]) {
-            g_assert_cmpmem(in_old, ONE_SEGMENT, ones, ONE_SEGMENT);
-            g_assert_cmpmem(in_new, ONE_SEGMENT, zeros, ONE_SEGMENT);
+            g_assert_cmpmem(in_old, 2048, ones, 2048);
+            g_assert_cmpmem(in_new, 2048, zeros, 2048);
         } else {
-            g_assert_cmpmem(in_old, ONE_SEGMENT, zeros, ONE_SEGMENT);
-            g_assert_cmpmem(in_new, ONE_SEGMENT, ones, ONE_SEGMENT);
+            g_assert_cmpmem(in_old, 2048, zeros, 2048);
+            g_assert_cmpmem(in_new, 2048, ones, 2048);
         }
         now = next;
     }
     stag_dealloc(w.r, now->stag);
     world_cleanup(&w);
-    rnic_shows("V7.3.2.3-13");
 }
 
 /* A Read is under way, its sink loses the right, its PD or its memory. */
