@@ -91,6 +91,7 @@ typedef struct RnicJob {
     RnicJobKind kind;
     bool was_response;          /* the last job, to take turns */
     uint32_t offset;            /* payload octets framed so far */
+    uint64_t mapping;           /* a response's, see rnic_target_hold() */
     IwarpTxMessage msg;
     uint8_t header[IWARP_RDMAP_HEADER_MAX];
 } RnicJob;
@@ -121,6 +122,8 @@ struct RnicQp {
     RnicSendQueue sq;
     RnicReceiveQueue rq;
     RnicReadQueue reads;
+    uint64_t incoming_mapping;  /* of the tagged message being placed, see
+                                 * rnic_target_hold(); receive.c */
     RnicJob job;
     RnicModeration moderation;
 

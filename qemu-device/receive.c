@@ -151,14 +151,18 @@ static RnicAccessResult tagged_target(RnicQp *qp, uint32_t offset,
                                       uint32_t len, RnicTarget *target)
 {
     const IwarpSegment *seg = &qp->stream->rx.segment;
+    RnicAccessResult result;
 
     if (seg->opcode == IWARP_OP_WRITE) {
-        return rnic_tpt_check_remote(qp->s, &qp->who, seg->stag,
-                                     seg->to + offset, len,
-                                     RNIC_ACCESS_REMOTE_WRITE, target);
+        result = rnic_tpt_check_remote(qp->s, &qp->who, seg->stag,
+                                       seg->to + offset, len,
+                                       RNIC_ACCESS_REMOTE_WRITE, target);
+    } else {
+        result = rnic_tpt_check_read_sink(qp->s, &qp->who, seg->stag,
+                                          seg->to + offset, len, target);
     }
-    return rnic_tpt_check_read_sink(qp->s, &qp->who, seg->stag,
-                                    seg->to + offset, len, target);
+    return result == RNIC_ACCESS_OK
+           ? rnic_target_hold(target, &qp->who, &qp->incoming_mapping) : result;
 }
 
 static void place_failed(RnicQp *qp, PlaceKind kind, RnicAccessResult result)
@@ -348,6 +352,9 @@ static void start_segment(RnicQp *qp)
     trace_rnic_segment(qp->qpn, seg->opcode, seg->payload_len, seg->last);
     rnic_count(&qp->s->counters.rx_fpdus, 1);
     st->rtr_expected = false;
+    if (seg->first) {
+        qp->incoming_mapping = 0;
+    }
     first_fpdu(qp);
     switch (place_kind(seg->opcode)) {
     case PLACE_WRITE:

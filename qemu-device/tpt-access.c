@@ -57,6 +57,7 @@ static RnicAccessResult check_region(const RnicStag *region,
     *target = (RnicTarget) {
         .pages = &buffer->pages,
         .offset = buffer->first_byte_offset + offset,
+        .mapping = region->mapping,
     };
     return result;
 }
@@ -83,6 +84,7 @@ static RnicAccessResult check_window(RnicState *s, const RnicStag *window,
         .pages = &region->buffer->pages,
         .offset = region->buffer->first_byte_offset + window->mr_offset +
                   offset,
+        .mapping = window->mapping,
     };
     return result;
 }
@@ -160,6 +162,17 @@ RnicAccessResult rnic_tpt_check_read_sink(RnicState *s,
                    ? RNIC_ACCESS_LOCAL_WRITE : RNIC_ACCESS_REMOTE_WRITE;
 
     return check_remote(s, entry, who, to, len, need, target);
+}
+
+RnicAccessResult rnic_target_hold(const RnicTarget *target,
+                                  const RnicAccessor *who, uint64_t *held)
+{
+    if (*held && *held != target->mapping) {
+        trace_rnic_err_mapping_replaced(who->qpn);
+        return RNIC_ACCESS_INVALID_STAG;
+    }
+    *held = target->mapping;
+    return RNIC_ACCESS_OK;
 }
 
 static uint64_t target_run(const RnicTarget *target, uint64_t done,

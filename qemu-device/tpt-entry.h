@@ -35,6 +35,7 @@ typedef struct RnicStag {
     uint8_t key;
     uint8_t access;             /* RNIC_ACCESS_* */
     uint64_t base;              /* TO of the first octet */
+    uint64_t mapping;           /* see RnicTarget */
     /* Memory Regions */
     RnicBuffer *buffer;
     uint32_t windows;           /* bound to it */
@@ -82,6 +83,9 @@ RnicStag *rnic_tpt_create(RnicState *s, uint8_t kind, uint32_t pdn,
                           uint32_t max_pages, uint32_t *index);
 void rnic_tpt_destroy(RnicState *s, uint32_t index, RnicStag *entry);
 
+/* Valid from now on, through a mapping that nobody has seen yet. */
+void rnic_stag_set_valid(RnicState *s, RnicStag *entry);
+
 /* Name another buffer; the old one goes when nobody names it any more. */
 void rnic_stag_set_buffer(RnicState *s, RnicStag *entry, RnicBuffer *buffer);
 /* Move to another PD. */
@@ -116,8 +120,8 @@ enum rnic_admin_status rnic_registration_check(RnicState *s,
                                                RnicPages *pages);
 
 /* Put a checked registration into force: the region becomes Valid. */
-void rnic_region_commit(RnicStag *region, const RnicRegistration *r,
-                        const RnicPages *pages);
+void rnic_region_commit(RnicState *s, RnicStag *region,
+                        const RnicRegistration *r, const RnicPages *pages);
 
 /* ---------------------------------------------------- tpt-window.c */
 

@@ -97,8 +97,8 @@ enum rnic_admin_status rnic_registration_check(RnicState *s,
     return status;
 }
 
-void rnic_region_commit(RnicStag *region, const RnicRegistration *r,
-                        const RnicPages *pages)
+void rnic_region_commit(RnicState *s, RnicStag *region,
+                        const RnicRegistration *r, const RnicPages *pages)
 {
     RnicBuffer *buffer = region->buffer;
 
@@ -109,7 +109,7 @@ void rnic_region_commit(RnicStag *region, const RnicRegistration *r,
     region->key = r->key;
     region->access = r->access;
     region->base = r->access & RNIC_ACCESS_ZERO_BASED ? 0 : r->va;
-    region->valid = true;
+    rnic_stag_set_valid(s, region);
 }
 
 /* -------------------------------------------------------- allocate */
@@ -231,7 +231,7 @@ enum rnic_admin_status rnic_tpt_register(RnicState *s,
         return RNIC_ST_INSUFFICIENT_RESOURCES;
     }
     region->remote_access = remote_access_flag(sqe);
-    rnic_region_commit(region, &r, &pages);
+    rnic_region_commit(s, region, &r, &pages);
     cqe->number = cpu_to_le32(rnic_stag_value(index, region->key));
     cqe->mr.pages = cpu_to_le32(region->buffer->max_pages);
     trace_rnic_mr_registered(index, pdn, r.va, r.length, r.access);
@@ -278,7 +278,7 @@ static enum rnic_admin_status new_translation(RnicState *s, RnicStag *region,
         }
         rnic_stag_set_buffer(s, region, buffer);
     }
-    rnic_region_commit(region, r, &pages);
+    rnic_region_commit(s, region, r, &pages);
     return RNIC_ST_OK;
 }
 
@@ -401,7 +401,7 @@ enum rnic_admin_status rnic_tpt_register_shared(
     region->access = le32_to_cpu(sqe->shared_mr.access);
     region->base = region->access & RNIC_ACCESS_ZERO_BASED
                    ? 0 : le64_to_cpu(sqe->shared_mr.va);
-    region->valid = true;
+    rnic_stag_set_valid(s, region);
     cqe->number = cpu_to_le32(rnic_stag_value(index, region->key));
     trace_rnic_mr_shared(index, le32_to_cpu(sqe->shared_mr.stag) >> 8,
                          region->access);
@@ -480,7 +480,7 @@ fast_register(RnicState *s, const RnicAccessor *who,
     status = completion_status(
         rnic_registration_check(s, &r, region->buffer->max_pages, &pages));
     if (status == RNIC_WC_SUCCESS) {
-        rnic_region_commit(region, &r, &pages);
+        rnic_region_commit(s, region, &r, &pages);
         trace_rnic_mr_fast_registered(stag >> 8, r.va, r.length, r.access);
     }
     return status;

@@ -128,7 +128,7 @@ static enum rnic_wc_status bind_window(RnicState *s, const RnicAccessor *who,
     window->mr_offset = va - region->base;
     window->mr_index = mr_stag >> 8;
     window->qpn = who->qpn;
-    window->valid = true;
+    rnic_stag_set_valid(s, window);
     region->windows++;
     rnic_qp_windows_changed(s, who->qpn, 1);
     trace_rnic_mw_bound(mw_stag >> 8, mr_stag >> 8, who->qpn, va,

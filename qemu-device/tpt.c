@@ -17,6 +17,7 @@ void rnic_tpt_init(RnicState *s)
     qemu_mutex_init(&s->tpt.turnstile);
     rnic_table_init(&s->tpt.entries, s->config.max_mr);
     s->tpt.pages = 0;
+    s->tpt.mappings = 0;
     s->tpt.max_pages = s->config.max_mr_pages;
 }
 
@@ -108,6 +109,12 @@ void rnic_stag_set_pd(RnicState *s, RnicStag *entry, uint32_t pdn)
     rnic_pd_ref(s, pdn);
     rnic_pd_unref(s, entry->pdn);
     entry->pdn = pdn;
+}
+
+void rnic_stag_set_valid(RnicState *s, RnicStag *entry)
+{
+    entry->valid = true;
+    entry->mapping = ++s->tpt.mappings;
 }
 
 RnicStag *rnic_tpt_create(RnicState *s, uint8_t kind, uint32_t pdn,

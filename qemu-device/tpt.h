@@ -27,6 +27,7 @@ typedef struct RnicTpt {
     RnicObjectTable entries;    /* RnicStag by STag index, tpt.c */
     uint64_t pages;             /* page list entries held by all regions */
     uint64_t max_pages;
+    uint64_t mappings;          /* made so far, see RnicTarget */
 } RnicTpt;
 
 void rnic_tpt_init(RnicState *s);
@@ -61,6 +62,8 @@ typedef enum RnicAccessResult {
 typedef struct RnicTarget {
     const RnicPages *pages;     /* NULL: STag zero, offset is the address */
     uint64_t offset;
+    uint64_t mapping;           /* of the STag to memory; never used again when
+                                 * the STag is given other memory */
 } RnicTarget;
 
 /* On whose behalf memory is accessed. */
@@ -97,6 +100,14 @@ RnicAccessResult rnic_tpt_check_read_sink(RnicState *s,
                                           const RnicAccessor *who,
                                           uint32_t stag, uint64_t to,
                                           uint64_t len, RnicTarget *target);
+
+/*
+ * All pieces of one message of the peer go through one mapping (V7.3.2.3-13).
+ * *@held is that of the pieces before, 0 at the first; INVALID_STAG when it is
+ * another one now.
+ */
+RnicAccessResult rnic_target_hold(const RnicTarget *target,
+                                  const RnicAccessor *who, uint64_t *held);
 
 /* Map @len octets of @target, see rnic_dma_map_add(). */
 bool rnic_target_map(RnicState *s, const RnicTarget *target, uint64_t len,

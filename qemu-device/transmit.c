@@ -38,6 +38,7 @@ static void begin_response(RnicJob *job, const RnicInboundRead *read)
 {
     job->kind = RNIC_JOB_READ_RESPONSE;
     job->offset = 0;
+    job->mapping = 0;
     job->msg = (IwarpTxMessage) {
         .opcode = IWARP_OP_READ_RESPONSE,
         .stag = read->request.sink_stag,
@@ -144,6 +145,9 @@ static RnicAccessResult map_response(RnicQp *qp, uint32_t offset, uint32_t len,
     result = rnic_tpt_check_remote(qp->s, &qp->who, r->source_stag,
                                    r->source_to, r->size,
                                    RNIC_ACCESS_REMOTE_READ, &target);
+    if (result == RNIC_ACCESS_OK) {
+        result = rnic_target_hold(&target, &qp->who, &qp->job.mapping);
+    }
     if (result == RNIC_ACCESS_OK) {
         target.offset += offset;
         *dma_ok = rnic_target_map(qp->s, &target, len, map, &full);
