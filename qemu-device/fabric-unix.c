@@ -246,6 +246,7 @@ static RnicUnixChannel *channel_new(int fd)
     const int size = SEND_BUFFER;
 
     c->parent_obj.fd = fd;
+    c->parent_obj.localAddr.ss_family = AF_UNIX;    /* see stream.c */
     qio_channel_set_feature(ioc, QIO_CHANNEL_FEATURE_SHUTDOWN);
     qio_channel_set_blocking(ioc, false, NULL);
     /* As much of it as net.core.wmem_max permits. */

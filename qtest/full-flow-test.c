@@ -197,6 +197,20 @@ static void test_ends(void)
     world_cleanup(w);
 }
 
+/* A UNIX socket holds too little for its sender to go on meanwhile. */
+static void test_not_over_unix(void)
+{
+    g_autofree World *w = g_new(World, 1);
+
+    g_setenv("RNIC_TEST_FABRIC", "unix", true);
+    world_init(w, NULL, false);
+    for (unsigned i = 0; i < 200; i++) {
+        check_message(w, i, MESSAGE);
+    }
+    g_assert_false(rested(w));
+    world_cleanup(w);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -205,5 +219,7 @@ int main(int argc, char **argv)
     qtest_add_func("rnic/full-flow/small-never", test_small_never);
     qtest_add_func("rnic/full-flow/not-in-main-loop", test_not_in_main_loop);
     qtest_add_func("rnic/full-flow/ends", test_ends);
+    /* The last: the process keeps to its fabric. */
+    qtest_add_func("rnic/full-flow/not-over-unix", test_not_over_unix);
     return g_test_run();
 }
