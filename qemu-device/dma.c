@@ -96,6 +96,52 @@ static void *map_ram(RnicState *s, const RnicDmaMap *map, dma_addr_t addr,
     return host;
 }
 
+/* A map of fewer pieces is done before a window is open. */
+enum { WINDOW_MIN = 3 };
+
+/* Everything around @addr that is in one piece, if it is RAM. */
+static void window_open(RnicDmaWindow *w, AddressSpace *as, dma_addr_t addr)
+{
+    dma_addr_t start, len;
+
+    address_space_cache_init(&w->cache, as, addr, 1, true);
+    start = w->cache.mrs.offset_within_address_space;
+    len = int128_gethi(w->cache.mrs.size) ? UINT64_MAX
+                                          : int128_getlo(w->cache.mrs.size);
+    if (w->cache.ptr) {
+        address_space_cache_destroy(&w->cache);
+        len = address_space_cache_init(&w->cache, as, start, len, true);
+    }
+    w->start = start;
+    w->len = len;
+}
+
+void rnic_dma_window_close(RnicDmaWindow *w)
+{
+    if (w->len) {
+        address_space_cache_destroy(&w->cache);
+        w->len = 0;
+    }
+}
+
+/* NULL: not in the window, or the window is not what the guest sees now. */
+static void *window_find(RnicState *s, RnicDmaMap *map, dma_addr_t addr,
+                         dma_addr_t *len)
+{
+    AddressSpace *as = pci_get_address_space(PCI_DEVICE(s));
+    RnicDmaWindow *w = map->window;
+
+    if (!w->len && map->count >= WINDOW_MIN) {
+        window_open(w, as, addr);
+    }
+    if (addr - w->start >= w->len || !w->cache.ptr ||
+        w->cache.fv != address_space_to_flatview(as)) {
+        return NULL;
+    }
+    *len = MIN(*len, w->len - (addr - w->start));
+    return w->cache.ptr + (addr - w->start);
+}
+
 bool rnic_dma_map_add(RnicState *s, RnicDmaMap *map, dma_addr_t addr,
                       dma_addr_t len, bool *full)
 {
@@ -108,7 +154,11 @@ bool rnic_dma_map_add(RnicState *s, RnicDmaMap *map, dma_addr_t addr,
             *full = true;
             return false;
         }
-        host = map_ram(s, map, addr, &part);
+        host = window_find(s, map, addr, &part);
+        map->in_window[map->count] = host != NULL;
+        if (!host) {
+            host = map_ram(s, map, addr, &part);
+        }
         if (!host) {
             return check(s, MEMTX_DECODE_ERROR, addr, len, map->to_guest);
         }
@@ -124,8 +174,16 @@ void rnic_dma_unmap(RnicState *s, RnicDmaMap *map)
     AddressSpace *as = pci_get_address_space(PCI_DEVICE(s));
 
     for (unsigned i = 0; i < map->count; i++) {
-        dma_memory_unmap(as, map->iov[i].iov_base, map->iov[i].iov_len,
-                         direction(map), map->iov[i].iov_len);
+        void *host = map->iov[i].iov_base;
+        dma_addr_t len = map->iov[i].iov_len;
+
+        if (!map->in_window[i]) {
+            dma_memory_unmap(as, host, len, direction(map), len);
+        } else if (map->to_guest) {
+            address_space_cache_invalidate(
+                &map->window->cache, (uint8_t *)host - map->window->cache.ptr,
+                len);
+        }
     }
     map->count = 0;
 }

@@ -11,6 +11,7 @@
 #ifndef HW_RNIC_DMA_H
 #define HW_RNIC_DMA_H
 
+#include "qemu/iov.h"
 #include "qemu/tsan.h"
 #include "rnic.h"
 
@@ -55,14 +56,31 @@ static inline void rnic_dma_barrier(void)
  */
 enum { RNIC_DMA_MAP_MAX = 512 };
 
+/*
+ * A stretch of RAM, all that is in one piece, the host address of which is
+ * known: scattered pages are looked up in it much faster than one by one.  Open
+ * for a turn at most, since it holds on to the guest's RAM.  Zeroed, it is
+ * closed.
+ */
+typedef struct RnicDmaWindow {
+    dma_addr_t start;
+    dma_addr_t len;                     /* 0: closed */
+    MemoryRegionCache cache;
+} RnicDmaWindow;
+
 typedef struct RnicDmaMap {
+    RnicDmaWindow *window;
     unsigned count;
     bool to_guest;                      /* the device writes */
+    bool in_window[RNIC_DMA_MAP_MAX];
     struct iovec iov[RNIC_DMA_MAP_MAX + 1];     /* the last: for the caller */
 } RnicDmaMap;
 
-static inline void rnic_dma_map_init(RnicDmaMap *map, bool to_guest)
+/* @window: of this thread. */
+static inline void rnic_dma_map_init(RnicDmaMap *map, RnicDmaWindow *window,
+                                     bool to_guest)
 {
+    map->window = window;
     map->count = 0;
     map->to_guest = to_guest;
 }
@@ -74,7 +92,16 @@ static inline void rnic_dma_map_init(RnicDmaMap *map, bool to_guest)
 bool rnic_dma_map_add(RnicState *s, RnicDmaMap *map, dma_addr_t addr,
                       dma_addr_t len, bool *full);
 
+/* Octets of all spans. */
+static inline size_t rnic_dma_map_octets(const RnicDmaMap *map)
+{
+    return iov_size(map->iov, map->count);
+}
+
 /* Undo all spans; @to_guest maps are marked dirty in full. */
 void rnic_dma_unmap(RnicState *s, RnicDmaMap *map);
+
+/* At the end of a turn; no map is left. */
+void rnic_dma_window_close(RnicDmaWindow *window);
 
 #endif /* HW_RNIC_DMA_H */

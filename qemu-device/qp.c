@@ -36,6 +36,7 @@ void rnic_qp_begin_turn(RnicQp *qp)
 void rnic_qp_end_turn(RnicQp *qp)
 {
     rnic_moderation_end_turn(qp);
+    rnic_dma_window_close(&qp->worker->window);
     rnic_tpt_read_unlock(qp->s);
 }
 

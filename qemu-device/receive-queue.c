@@ -188,16 +188,17 @@ typedef struct PartContext {
     RnicDmaMap *map;
     const uint8_t *buf;
     bool ok;
+    bool full;
 } PartContext;
 
 static RnicAccessResult map_part(RnicQp *qp, const RnicTarget *target,
                                  uint32_t len, void *opaque)
 {
     PartContext *c = opaque;
-    bool full;
 
-    if (c->ok && !rnic_target_map(qp->s, target, len, c->map, &full)) {
-        c->ok = false;
+    if (c->ok && !c->full &&
+        !rnic_target_map(qp->s, target, len, c->map, &c->full)) {
+        c->ok = c->full;
     }
     return RNIC_ACCESS_OK;
 }

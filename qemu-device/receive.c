@@ -10,6 +10,7 @@
  */
 
 #include "qemu/osdep.h"
+#include "qemu/iov.h"
 #include "dma.h"
 #include "qp-internal.h"
 #include "trace.h"
@@ -176,9 +177,11 @@ static void place_failed(RnicQp *qp, PlaceKind kind, RnicAccessResult result)
     }
 }
 
-/* Map octets [offset, offset + len) of the segment's payload. */
-static bool place_map(RnicQp *qp, uint32_t offset, uint32_t len,
-                      RnicDmaMap *map)
+/*
+ * Map octets [offset, offset + *@len) of the segment's payload, or a first part
+ * of them, as many as the map takes: *@len.
+ */
+static bool place_map(RnicQp *qp, uint32_t offset, size_t *len, RnicDmaMap *map)
 {
     const IwarpSegment *seg = &qp->stream->rx.segment;
     PlaceKind kind = place_kind(seg->opcode);
@@ -188,19 +191,40 @@ static bool place_map(RnicQp *qp, uint32_t offset, uint32_t len,
     bool full;
 
     if (kind == PLACE_RECEIVE) {
-        result = rnic_rq_map(qp, (uint64_t)seg->message_offset + offset, len,
+        result = rnic_rq_map(qp, (uint64_t)seg->message_offset + offset, *len,
                              map, &ok);
     } else {
-        result = tagged_target(qp, offset, len, &target);
+        result = tagged_target(qp, offset, *len, &target);
         ok = result != RNIC_ACCESS_OK ||
-             rnic_target_map(qp->s, &target, len, map, &full);
+             rnic_target_map(qp->s, &target, *len, map, &full) || full;
     }
     if (result == RNIC_ACCESS_OK && ok) {
+        *len = rnic_dma_map_octets(map);
         return true;
     }
     rnic_dma_unmap(qp->s, map);
     place_failed(qp, kind, result);
     return false;
+}
+
+/* Many pages: looked up as those of a direct placement are. */
+static void place_large(RnicQp *qp)
+{
+    const IwarpRx *rx = &qp->stream->rx;
+    RnicDmaMap map;
+    size_t len;
+
+    for (size_t done = 0; done < rx->payload_len; done += len) {
+        len = rx->payload_len - done;
+        rnic_dma_map_init(&map, &qp->worker->window, true);
+        if (!place_map(qp, rx->payload_offset + done, &len, &map)) {
+            return;
+        }
+        rnic_guest_memory_begin();
+        iov_from_buf(map.iov, map.count, 0, rx->payload + done, len);
+        rnic_guest_memory_end();
+        rnic_dma_unmap(qp->s, &map);
+    }
 }
 
 static void place_payload(RnicQp *qp)
@@ -458,7 +482,11 @@ static void process_buffer(RnicQp *qp)
             start_segment(qp);
             break;
         case IWARP_RX_PAYLOAD:
-            place_payload(qp);
+            if (qp->stream->rx.payload_len >= DIRECT_MIN) {
+                place_large(qp);
+            } else {
+                place_payload(qp);
+            }
             break;
         case IWARP_RX_SEGMENT_END:
             end_segment(qp);
@@ -490,13 +518,15 @@ static RnicIo read_some(RnicQp *qp, size_t *octets)
     RnicIo io;
 
     *octets = 0;
-    rnic_dma_map_init(&map, true);
+    rnic_dma_map_init(&map, &qp->worker->window, true);
     iwarp_rx_buffer(&st->rx, &buffer, &room);
     if (direct >= DIRECT_MIN) {
-        if (!place_map(qp, iwarp_rx_direct_offset(&st->rx), direct, &map)) {
+        size_t all = direct;
+
+        if (!place_map(qp, iwarp_rx_direct_offset(&st->rx), &direct, &map)) {
             return RNIC_IO_BLOCKED;
         }
-        room = MIN(room, READ_BEHIND);
+        room = direct < all ? 0 : MIN(room, READ_BEHIND);
     } else {
         direct = 0;
         room = MIN(room, buffered_read(&st->rx));

@@ -150,12 +150,15 @@ static RnicAccessResult map_response(RnicQp *qp, uint32_t offset, uint32_t len,
     }
     if (result == RNIC_ACCESS_OK) {
         target.offset += offset;
-        *dma_ok = rnic_target_map(qp->s, &target, len, map, &full);
+        *dma_ok = rnic_target_map(qp->s, &target, len, map, &full) || full;
     }
     return result;
 }
 
-/* Map octets [offset, offset + len) of the message.  False: it has failed. */
+/*
+ * Map octets [offset, offset + len) of the message, or as many of them as the
+ * map takes.  False: the message has failed.
+ */
 static bool map_payload(RnicQp *qp, uint32_t offset, uint32_t len,
                         RnicDmaMap *map)
 {
@@ -235,6 +238,30 @@ static void stage_frame(RnicQp *qp, const IwarpTxSegment *seg,
     }
 }
 
+/* More pieces than a map takes: by way of a buffer. */
+static bool stage_scattered(RnicQp *qp, const IwarpTxSegment *seg)
+{
+    g_autofree uint8_t *payload = g_malloc(seg->payload_len);
+    struct iovec span = { payload, seg->payload_len };
+    RnicDmaMap map;
+    size_t len;
+
+    for (size_t done = 0; done < seg->payload_len; done += len) {
+        rnic_dma_map_init(&map, &qp->worker->window, false);
+        if (!map_payload(qp, qp->job.offset + done, seg->payload_len - done,
+                         &map)) {
+            return false;
+        }
+        rnic_guest_memory_begin();
+        len = iov_to_buf(map.iov, map.count, 0, payload + done,
+                         seg->payload_len - done);
+        rnic_guest_memory_end();
+        rnic_dma_unmap(qp->s, &map);
+    }
+    stage_frame(qp, seg, &span, 1);
+    return true;
+}
+
 /* False: no room in the stage, or the message has failed. */
 static bool stage_segment(RnicQp *qp, const IwarpTxSegment *seg)
 {
@@ -254,9 +281,13 @@ static bool stage_segment(RnicQp *qp, const IwarpTxSegment *seg)
         stage_frame(qp, seg, &span, seg->payload_len ? 1 : 0);
         return true;
     }
-    rnic_dma_map_init(&map, false);
+    rnic_dma_map_init(&map, &qp->worker->window, false);
     if (!map_payload(qp, qp->job.offset, seg->payload_len, &map)) {
         return false;
+    }
+    if (rnic_dma_map_octets(&map) < seg->payload_len) {
+        rnic_dma_unmap(qp->s, &map);
+        return stage_scattered(qp, seg);
     }
     /* stage_frame() may complete the WR; its octets are copied by then. */
     stage_frame(qp, seg, map.iov, map.count);
@@ -270,6 +301,7 @@ typedef struct Batch {
     unsigned frames;
     unsigned spans;
     size_t octets;
+    bool scattered;             /* the first segment, see stage_scattered() */
     RnicDmaMap map;
     IwarpTxSegment seg[BATCH_FRAMES];
     IwarpTxFrame frame[BATCH_FRAMES];
@@ -286,6 +318,11 @@ static bool batch_add(RnicQp *qp, Batch *b, IwarpTx *tx, uint32_t *offset)
 
     iwarp_tx_segment(tx, &qp->job.msg, *offset, &b->seg[i]);
     if (!map_payload(qp, *offset, b->seg[i].payload_len, &b->map)) {
+        return false;
+    }
+    if (iov_size(b->map.iov + before, b->map.count - before) <
+        b->seg[i].payload_len) {
+        b->scattered = i == 0;
         return false;
     }
     n = iwarp_tx_frame(tx, &b->seg[i], b->map.iov + before,
@@ -343,13 +380,19 @@ static bool send_batch(RnicQp *qp, size_t *octets)
     b->frames = 0;
     b->spans = 0;
     b->octets = 0;
-    rnic_dma_map_init(&b->map, false);
+    b->scattered = false;
+    rnic_dma_map_init(&b->map, &qp->worker->window, false);
     while (batch_add(qp, b, &tx, &offset)) {
         /* as many as fit */
     }
     if (qp->state != RNIC_QPS_RTS) {
         rnic_dma_unmap(qp->s, &b->map);
         return false;
+    }
+    if (b->scattered) {
+        rnic_dma_unmap(qp->s, &b->map);
+        *octets += b->seg[0].payload_len;
+        return stage_segment(qp, &b->seg[0]);
     }
     io = rnic_stream_writev(st, b->out, b->spans, &n);
     batch_account(qp, b, n);

@@ -11,6 +11,7 @@
 #ifndef HW_RNIC_WORKER_H
 #define HW_RNIC_WORKER_H
 
+#include "dma.h"
 #include "rnic.h"
 #include "system/iothread.h"
 
@@ -21,6 +22,7 @@ typedef struct RnicWorker {
     bool own;                   /* made by this device */
     unsigned qps;               /* main loop only */
     QemuSemaphore called;       /* the end of rnic_worker_call() */
+    RnicDmaWindow window;       /* open within a turn only */
     int64_t flow_since;         /* rnic_worker_full_flow(); host's time, ns */
     size_t flow_octets;         /* read since then, and half of those before */
 } RnicWorker;

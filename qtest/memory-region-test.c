@@ -768,6 +768,61 @@ static void test_blocks(void)
     rnic_shows("V7.6.2.2-1 V7.6.2.2-2");
 }
 
+/* Far more blocks than one call of the host's takes, in one segment. */
+static void test_small_blocks(void)
+{
+    enum { BLOCKS = 3000, SIZE = 7, LENGTH = BLOCKS * SIZE };
+    World w;
+    StagRegion region;
+    struct rnic_admin_sqe sqe;
+    struct rnic_admin_cqe cqe;
+    RnicWr wr = { .opcode = RNIC_SQ_SEND, .num_sge = 1,
+                  .flags = RNIC_WQE_SIGNALED };
+    uint64_t memory, list;
+    uint32_t stag;
+    g_autofree uint8_t *data = g_malloc(LENGTH), *got = g_malloc(LENGTH);
+
+    world_init(&w);
+    memory = rnic_alloc(w.r, 2 * LENGTH);
+    list = rnic_alloc(w.r, 8 * BLOCKS);
+    for (unsigned i = 0; i < BLOCKS; i++) {
+        uint64_t entry = cpu_to_le64(memory + i * 2 * SIZE);
+
+        rnic_mem_write(w.r, list + 8 * i, &entry, 8);
+    }
+    region = (StagRegion) {
+        .pd = w.r->pd, .block_size = SIZE, .count = 1, .length = LENGTH,
+        .access = RNIC_TEST_ACCESS_ALL, .key = 9, .bus = { memory },
+    };
+    sqe = stag_command(w.r, RNIC_ADMIN_REGISTER_MR, &region);
+    sqe.register_mr.pages.addr = cpu_to_le64(list);
+    sqe.register_mr.pages.count = cpu_to_le32(BLOCKS);
+    g_assert_cmpuint(rnic_admin(w.r, &sqe, &cqe), ==, RNIC_ST_OK);
+    stag = le32_to_cpu(cqe.number);
+
+    w.c->peer->segment_size = LENGTH;
+    rnic_pattern(data, LENGTH, 1);
+    stag_peer_writes(w.c, stag, 0, data, LENGTH);
+    for (unsigned i = 0; i < BLOCKS; i++) {
+        rnic_mem_read(w.r, memory + i * 2 * SIZE, got + i * SIZE, SIZE);
+    }
+    g_assert_cmpmem(got, LENGTH, data, LENGTH);
+    memset(got, 0, LENGTH);
+    stag_peer_reads(w.c, stag, 0, got, LENGTH);
+    g_assert_cmpmem(got, LENGTH, data, LENGTH);
+    wr.sge[0].stag = cpu_to_le32(stag);
+    wr.sge[0].length = cpu_to_le32(LENGTH);
+    rnic_post_send(w.r, &w.c->qp, &wr);
+    memset(got, 0, LENGTH);
+    g_assert_cmpuint(wire_get_send(w.c->peer, WIRE_SEND, 1, got, LENGTH), ==,
+                     LENGTH);
+    g_assert_cmpmem(got, LENGTH, data, LENGTH);
+    rnic_expect_cqe(w.r, &w.c->send_cq, 0, RNIC_WC_SUCCESS);
+    stag_dealloc(w.r, stag);
+    world_cleanup(&w);
+    rnic_shows("V7.6.2.2-1");
+}
+
 static void test_block_rules(void)
 {
     static const uint64_t sizes[] = { 1, 7, 1000, 4096, 5000, 1ULL << 40 };
@@ -1104,6 +1159,7 @@ int main(int argc, char **argv)
     qtest_add_func("rnic/region/overlap", test_overlap);
     qtest_add_func("rnic/region/every-bit", test_every_bit);
     qtest_add_func("rnic/region/blocks", test_blocks);
+    qtest_add_func("rnic/region/small-blocks", test_small_blocks);
     qtest_add_func("rnic/region/block-rules", test_block_rules);
     qtest_add_func("rnic/region/blocks-change", test_blocks_change);
     qtest_add_func("rnic/region/page-sizes", test_page_sizes);
