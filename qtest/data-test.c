@@ -1397,6 +1397,36 @@ static void test_no_deadlock(void)
     connection_free(c);
 }
 
+/* Sockets and device are full long before the peer reads; then all is right. */
+static void check_late_reader(bool crc)
+{
+    enum { LENGTH = 240000, COUNT = 60 };
+    Connection *c = connection_new(&(ConnectionOptions) { .crc = crc });
+    g_autofree uint8_t *data = g_malloc(CONNECTION_MR_SIZE);
+    g_autofree uint8_t *got = g_malloc(LENGTH);
+
+    rnic_pattern(data, CONNECTION_MR_SIZE, 3);
+    connection_fill(c, 0, data, CONNECTION_MR_SIZE);
+    for (unsigned i = 0; i < COUNT; i++) {
+        connection_post(c, RNIC_SQ_RDMA_WRITE, i, i * 97, LENGTH);
+    }
+    rnic_settle(c->r);
+    for (unsigned i = 0; i < COUNT; i++) {
+        g_assert_cmpuint(connection_get_write(c, 0, got, LENGTH), ==, LENGTH);
+        g_assert_cmpmem(got, LENGTH, data + i * 97, LENGTH);
+    }
+    for (unsigned i = 0; i < COUNT; i++) {
+        rnic_expect_cqe(c->r, &c->send_cq, i, RNIC_WC_SUCCESS);
+    }
+    connection_free(c);
+}
+
+static void test_late_reader(void)
+{
+    check_late_reader(false);
+    check_late_reader(true);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -1406,6 +1436,7 @@ int main(int argc, char **argv)
     qtest_add_func("rnic/data/sends-in", test_sends_in);
     qtest_add_func("rnic/data/sends-in-crc", test_sends_in_crc);
     qtest_add_func("rnic/data/sends-in-markers", test_sends_in_markers);
+    qtest_add_func("rnic/data/late-reader", test_late_reader);
     qtest_add_func("rnic/data/scatter-gather", test_scatter_gather);
     qtest_add_func("rnic/data/most-sges", test_most_sges);
     qtest_add_func("rnic/data/inline", test_inline);
