@@ -66,10 +66,13 @@ static void tune(int fd)
 {
 	int one = 1, size = UNIX_BUFFER;
 
-	if (is_unix)
+	if (is_unix) {
 		setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
-	else
-		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+		return;
+	}
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	/* As the device does on loopback, see spare_pacing() there. */
+	setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", strlen("reno"));
 }
 
 static int listen_somewhere(void)
