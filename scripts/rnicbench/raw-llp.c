@@ -66,13 +66,10 @@ static void tune(int fd)
 {
 	int one = 1, size = UNIX_BUFFER;
 
-	if (is_unix) {
+	if (is_unix)
 		setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
-		return;
-	}
-	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-	/* As the device does on loopback, see spare_pacing() there. */
-	setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", strlen("reno"));
+	else
+		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 }
 
 static int listen_somewhere(void)
