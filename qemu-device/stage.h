@@ -10,6 +10,10 @@
  * is (SIOCOUTQ).  That is known of UNIX sockets only; over TCP, pages are held
  * until they are acknowledged, and by what the host does with the packets.
  *
+ * A peer may keep the pages it was lent (splice(2), tee(2)) and see what is
+ * staged there later.  So a stage belongs to one stream for life: that is
+ * nothing but octets for the same peer.
+ *
  * All of it is the stream's thread's.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
