@@ -20,7 +20,6 @@
 #include "qemu/osdep.h"
 #include <arpa/inet.h>
 #include <glib-unix.h>
-#include <poll.h>
 #include <sys/file.h>
 #include <sys/un.h>
 #include "qapi/error.h"
@@ -29,13 +28,13 @@
 #include "qemu/notify.h"
 #include "qemu/sockets.h"
 #include "qemu/timer.h"
-#include "io/channel-socket.h"
 #include "qom/object_interfaces.h"
 #include "system/system.h"
 #include "compat.h"
 #include "fabric.h"
 #include "fabric-accept.h"
 #include "fabric-map.h"
+#include "fabric-unix-channel.h"
 #include "trace.h"
 
 #define LONGEST_NAME "/[ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff]:65535"
@@ -52,12 +51,6 @@ enum {
     FIRST_PORT = 32768,
     LAST_PORT = 60999,
     BIND_TRIES = 64,
-
-    /*
-     * A small one costs a turn of both event loops for each of its fillings; in
-     * a large one octets leave the processor's cache before they are read.
-     */
-    SEND_BUFFER = 1024 * 1024,
 };
 
 struct RnicFabricUnix {
@@ -65,6 +58,7 @@ struct RnicFabricUnix {
 
     char *dir;
     bool complete;
+    bool rings;
     uint16_t next_port;
     DECLARE_BITMAP(ports, 65536);       /* local ones of streams that exist */
     QLIST_HEAD(, RnicFabricListener) listeners;
@@ -72,16 +66,11 @@ struct RnicFabricUnix {
 };
 OBJECT_DECLARE_SIMPLE_TYPE(RnicFabricUnix, RNIC_FABRIC_UNIX)
 
-#define TYPE_RNIC_UNIX_CHANNEL "rnic-unix-channel"
-OBJECT_DECLARE_SIMPLE_TYPE(RnicUnixChannel, RNIC_UNIX_CHANNEL)
-
-struct RnicUnixChannel {
-    QIOChannelSocket parent_obj;
-
-    bool fin_sent;
-    RnicFabricUnix *fabric;     /* whose port this is, or NULL */
+/* The port of a stream's local end, taken until the stream is gone. */
+typedef struct TakenPort {
+    RnicFabricUnix *fabric;
     uint16_t port;
-};
+} TakenPort;
 
 typedef struct UnixDial {
     RnicFabricDial dial;
@@ -181,77 +170,9 @@ static int socket_at(int fd, int (*call)(int, const struct sockaddr *,
     return call(fd, (const struct sockaddr *)un, sizeof(*un));
 }
 
-/* ------------------------------------------------------------ channels */
-
-/* Those of the parent class. */
-static typeof_field(QIOChannelClass, io_readv) socket_readv;
-static typeof_field(QIOChannelClass, io_shutdown) socket_shutdown;
-
-static bool ended_both_ways(int fd)
+static RnicUnixChannel *new_channel(const RnicFabricUnix *u, int fd)
 {
-    struct pollfd p = { .fd = fd };
-
-    return poll(&p, 1, 0) == 1 && (p.revents & POLLHUP);
-}
-
-static ssize_t channel_readv(QIOChannel *ioc, const struct iovec *iov,
-                             size_t niov, int **fds, size_t *nfds, int flags,
-                             Error **errp)
-{
-    RnicUnixChannel *c = RNIC_UNIX_CHANNEL(ioc);
-    ssize_t n = socket_readv(ioc, iov, niov, fds, nfds, flags, errp);
-
-    if (n == 0 && !c->fin_sent && ended_both_ways(c->parent_obj.fd)) {
-        error_setg(errp, "the peer reset the connection");
-        errno = ECONNRESET;
-        return -1;
-    }
-    return n;
-}
-
-static int channel_shutdown(QIOChannel *ioc, QIOChannelShutdown how,
-                            Error **errp)
-{
-    RnicUnixChannel *c = RNIC_UNIX_CHANNEL(ioc);
-
-    c->fin_sent |= how != QIO_CHANNEL_SHUTDOWN_READ;
-    return socket_shutdown(ioc, how, errp);
-}
-
-static void channel_finalize(Object *obj)
-{
-    RnicUnixChannel *c = RNIC_UNIX_CHANNEL(obj);
-
-    if (c->fabric) {
-        clear_bit(c->port, c->fabric->ports);
-        object_unref(OBJECT(c->fabric));
-    }
-}
-
-static void channel_class_init(ObjectClass *klass, RNIC_CLASS_DATA *data)
-{
-    QIOChannelClass *ioc = QIO_CHANNEL_CLASS(klass);
-
-    socket_readv = ioc->io_readv;
-    socket_shutdown = ioc->io_shutdown;
-    ioc->io_readv = channel_readv;
-    ioc->io_shutdown = channel_shutdown;
-}
-
-/* Takes @fd. */
-static RnicUnixChannel *channel_new(int fd)
-{
-    RnicUnixChannel *c = RNIC_UNIX_CHANNEL(object_new(TYPE_RNIC_UNIX_CHANNEL));
-    QIOChannel *ioc = QIO_CHANNEL(c);
-    const int size = SEND_BUFFER;
-
-    c->parent_obj.fd = fd;
-    c->parent_obj.localAddr.ss_family = AF_UNIX;    /* see stream.c */
-    qio_channel_set_feature(ioc, QIO_CHANNEL_FEATURE_SHUTDOWN);
-    qio_channel_set_blocking(ioc, false, NULL);
-    /* As much of it as net.core.wmem_max permits. */
-    setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
-    return c;
+    return rnic_unix_channel_new(fd, u->rings);
 }
 
 /* ---------------------------------------------------------------- dial */
@@ -259,6 +180,25 @@ static RnicUnixChannel *channel_new(int fd)
 static bool is_reachable(const RnicAddr *addr)
 {
     return rnic_ip_is_unicast(addr->ip);
+}
+
+static void port_free(void *opaque)
+{
+    TakenPort *taken = opaque;
+
+    clear_bit(taken->port, taken->fabric->ports);
+    object_unref(OBJECT(taken->fabric));
+    g_free(taken);
+}
+
+/* Until @c is gone. */
+static void take(RnicFabricUnix *u, uint16_t port, RnicUnixChannel *c)
+{
+    TakenPort *taken = g_new(TakenPort, 1);
+
+    set_bit(port, u->ports);
+    *taken = (TakenPort) { RNIC_FABRIC_UNIX(object_ref(OBJECT(u))), port };
+    rnic_unix_channel_at_end(c, port_free, taken);
 }
 
 /* The name of this end.  False with errno; EADDRINUSE: try another port. */
@@ -271,13 +211,11 @@ static bool bind_name(RnicUnixChannel *c, RnicFabricUnix *u,
         errno = EADDRINUSE;
         return false;
     }
-    if (socket_at(c->parent_obj.fd, bind, &un) < 0) {
+    if (socket_at(rnic_unix_channel_fd(c), bind, &un) < 0) {
         return false;
     }
     unlink(un.sun_path);
-    set_bit(local->port, u->ports);
-    c->fabric = RNIC_FABRIC_UNIX(object_ref(OBJECT(u)));
-    c->port = local->port;
+    take(u, local->port, c);
     return true;
 }
 
@@ -353,7 +291,7 @@ static void dial_attempt(void *opaque)
 {
     UnixDial *d = opaque;
 
-    if (socket_at(d->channel->parent_obj.fd, connect, &d->to) == 0) {
+    if (socket_at(rnic_unix_channel_fd(d->channel), connect, &d->to) == 0) {
         dial_end(d, 0);
     } else if (errno == EAGAIN || errno == EINTR) {
         /* TCP would try again, too; the caller knows for how long. */
@@ -374,7 +312,7 @@ static RnicUnixChannel *new_named(RnicFabricUnix *u, RnicAddr *local)
     if (fd < 0) {
         return NULL;
     }
-    c = channel_new(fd);
+    c = new_channel(u, fd);
     if (local->port && bind_name(c, u, local)) {
         return c;
     }
@@ -430,7 +368,7 @@ static void fabric_unix_cancel(RnicFabric *f, RnicFabricDial *dial)
 static void accepted(void *opaque, int fd)
 {
     RnicFabricListener *l = opaque;
-    RnicUnixChannel *c = channel_new(fd);
+    RnicUnixChannel *c = new_channel(l->fabric, fd);
     char text[RNIC_IP_TEXT];
     RnicAddr remote;
 
@@ -681,6 +619,16 @@ static void fabric_unix_set_dir(Object *obj, const char *value, Error **errp)
     u->dir = g_canonicalize_filename(value, NULL);
 }
 
+static bool fabric_unix_get_rings(Object *obj, Error **errp)
+{
+    return RNIC_FABRIC_UNIX(obj)->rings;
+}
+
+static void fabric_unix_set_rings(Object *obj, bool value, Error **errp)
+{
+    RNIC_FABRIC_UNIX(obj)->rings = value;
+}
+
 static void fabric_unix_complete(UserCreatable *uc, Error **errp)
 {
     RnicFabricUnix *u = RNIC_FABRIC_UNIX(uc);
@@ -702,6 +650,7 @@ static void fabric_unix_init(Object *obj)
     RnicFabricUnix *u = RNIC_FABRIC_UNIX(obj);
 
     QLIST_INIT(&u->listeners);
+    u->rings = true;
     u->next_port = g_random_int_range(FIRST_PORT, LAST_PORT + 1);
 }
 
@@ -729,6 +678,10 @@ static void fabric_unix_class_init(ObjectClass *klass, RNIC_CLASS_DATA *data)
                                   fabric_unix_set_dir);
     object_class_property_set_description(
         klass, "dir", "the directory of the sockets");
+    object_class_property_add_bool(klass, "rings", fabric_unix_get_rings,
+                                   fabric_unix_set_rings);
+    object_class_property_set_description(
+        klass, "rings", "busy streams go through shared memory (on)");
 }
 
 static const TypeInfo fabric_unix_types[] = {
@@ -743,13 +696,6 @@ static const TypeInfo fabric_unix_types[] = {
             { TYPE_USER_CREATABLE },
             { }
         },
-    },
-    {
-        .name = TYPE_RNIC_UNIX_CHANNEL,
-        .parent = TYPE_QIO_CHANNEL_SOCKET,
-        .instance_size = sizeof(RnicUnixChannel),
-        .instance_finalize = channel_finalize,
-        .class_init = channel_class_init,
     },
 };
 

@@ -39,36 +39,16 @@ static void rested(void *opaque)
     }
 }
 
-/* NULL: there is more to @ioc than a socket. */
-static const QIOChannelSocket *plain_socket(QIOChannel *ioc)
-{
-    Object *obj = object_dynamic_cast(OBJECT(ioc), TYPE_QIO_CHANNEL_SOCKET);
-
-    return obj ? QIO_CHANNEL_SOCKET(obj) : NULL;
-}
-
-static bool is_unix(const QIOChannelSocket *socket)
-{
-    return socket->localAddr.ss_family == AF_UNIX;
-}
-
 /*
  * The main loop's timers count in milliseconds, far too long; and a UNIX socket
  * holds too little for its sender to go on meanwhile.
  */
 static bool may_rest(QIOChannel *ioc, AioContext *ctx)
 {
-    const QIOChannelSocket *socket = plain_socket(ioc);
+    Object *socket = object_dynamic_cast(OBJECT(ioc), TYPE_QIO_CHANNEL_SOCKET);
 
-    return socket && ctx != iohandler_get_aio_context() && !is_unix(socket);
-}
-
-/* What the stage may lend to: with a CRC everything is in the stage. */
-static int borrower(QIOChannel *ioc, bool crc)
-{
-    const QIOChannelSocket *socket = plain_socket(ioc);
-
-    return crc && socket && is_unix(socket) ? socket->fd : -1;
+    return socket && ctx != iohandler_get_aio_context() &&
+           QIO_CHANNEL_SOCKET(socket)->localAddr.ss_family != AF_UNIX;
 }
 
 RnicStream *rnic_stream_new(const RnicStreamSetup *setup, AioContext *ctx,
@@ -101,7 +81,6 @@ RnicStream *rnic_stream_new(const RnicStreamSetup *setup, AioContext *ctx,
     st->on_writable = on_writable;
     st->opaque = opaque;
     st->read_paused = true;
-    rnic_stage_init(&st->stage, borrower(setup->ioc, agreed->crc));
     st->may_rest = may_rest(setup->ioc, ctx);
     /* Of the host's time: a stopped guest's streams do not stay resting. */
     aio_timer_init(ctx, &st->rest_timer, QEMU_CLOCK_REALTIME, SCALE_NS,
@@ -112,7 +91,7 @@ RnicStream *rnic_stream_new(const RnicStreamSetup *setup, AioContext *ctx,
 static void free_stream(RnicStream *st)
 {
     g_free(st->rx_buffer);
-    rnic_stage_cleanup(&st->stage);
+    g_free(st->stage);
     g_free(st);
 }
 
@@ -200,48 +179,40 @@ RnicIo rnic_stream_readv(RnicStream *st, const struct iovec *iov,
     return got == QIO_CHANNEL_ERR_BLOCK ? RNIC_IO_BLOCKED : failure();
 }
 
-/* The stage, then @iov: octets taken, 0 if there is no room, or -1. */
-static ssize_t write_all(RnicStream *st, const struct iovec *iov, size_t count)
+static void consume_stage(RnicStream *st, size_t n)
+{
+    st->stage_head += n;
+    if (st->stage_head == st->stage_tail) {
+        st->stage_head = 0;
+        st->stage_tail = 0;
+    }
+}
+
+RnicIo rnic_stream_writev(RnicStream *st, const struct iovec *iov,
+                          size_t count, size_t *n)
 {
     g_autofree struct iovec *all = g_new(struct iovec, count + 1);
-    size_t staged = rnic_stage_waiting(&st->stage);
+    size_t staged = st->stage_tail - st->stage_head;
+    size_t total = staged + iov_size(iov, count);
     size_t first = staged ? 0 : 1;
     ssize_t sent;
 
-    all[0] = (struct iovec) { st->stage.octets + st->stage.head, staged };
+    *n = 0;
+    all[0] = (struct iovec) { st->stage + st->stage_head, staged };
     if (count) {
         memcpy(all + 1, iov, count * sizeof(*iov));
     }
     rnic_guest_memory_begin();
     sent = qio_channel_writev(st->ioc, all + first, count + 1 - first, NULL);
     rnic_guest_memory_end();
-    return sent == QIO_CHANNEL_ERR_BLOCK ? 0 : sent;
-}
-
-static ssize_t lend_stage(RnicStream *st)
-{
-    ssize_t sent = rnic_stage_lend(&st->stage);
-
-    if (sent < 0 && errno == ENOTSUP) {
-        return write_all(st, NULL, 0);
-    }
-    return sent < 0 && errno == EAGAIN ? 0 : sent;
-}
-
-RnicIo rnic_stream_writev(RnicStream *st, const struct iovec *iov,
-                          size_t count, size_t *n)
-{
-    size_t staged = rnic_stage_waiting(&st->stage);
-    size_t total = staged + iov_size(iov, count);
-    ssize_t sent = count ? write_all(st, iov, count) : lend_stage(st);
-
-    *n = 0;
-    if (sent < 0) {
+    if (sent == QIO_CHANNEL_ERR_BLOCK) {
+        sent = 0;
+    } else if (sent < 0) {
         return failure();
     }
     *n = MAX(sent, staged) - staged;
-    rnic_stage_taken(&st->stage, MIN(sent, staged));
-    set_blocked(st, (size_t)sent < total || rnic_stage_full(&st->stage));
+    consume_stage(st, MIN(sent, staged));
+    set_blocked(st, (size_t)sent < total);
     return st->blocked ? RNIC_IO_BLOCKED : RNIC_IO_OK;
 }
 
@@ -253,8 +224,7 @@ RnicIo rnic_stream_flush(RnicStream *st)
     if (!rnic_stream_stage_empty(st)) {
         io = rnic_stream_writev(st, NULL, 0, &n);
     } else {
-        rnic_stage_taken(&st->stage, 0);
-        set_blocked(st, rnic_stage_full(&st->stage));
+        set_blocked(st, false);
     }
     if (io == RNIC_IO_OK && st->fin_wanted && !st->fin_sent) {
         qio_channel_shutdown(st->ioc, QIO_CHANNEL_SHUTDOWN_WRITE, NULL);
@@ -265,15 +235,28 @@ RnicIo rnic_stream_flush(RnicStream *st)
 
 size_t rnic_stream_stage_room(const RnicStream *st)
 {
-    size_t staged = rnic_stage_waiting(&st->stage);
+    return st->stage_tail < RNIC_STAGE_SMALL
+           ? RNIC_STAGE_SMALL - st->stage_tail : 0;
+}
 
-    return staged < RNIC_STAGE_SMALL ? RNIC_STAGE_SMALL - staged : 0;
+/* @len octets more. */
+static uint8_t *stage_end(RnicStream *st, size_t len)
+{
+    uint8_t *end;
+
+    if (!st->stage) {
+        st->stage = g_malloc(RNIC_STAGE_SIZE);
+    }
+    assert(len <= RNIC_STAGE_SIZE - st->stage_tail);
+    end = st->stage + st->stage_tail;
+    st->stage_tail += len;
+    return end;
 }
 
 void rnic_stream_stage_frame(RnicStream *st, const struct iovec *iov,
                              size_t count)
 {
-    uint8_t *end = rnic_stage_append(&st->stage, iov_size(iov, count));
+    uint8_t *end = stage_end(st, iov_size(iov, count));
 
     rnic_guest_memory_begin();
     iwarp_tx_copy(&st->tx, iov, count, end);
@@ -284,7 +267,7 @@ void rnic_stream_stage_octets(RnicStream *st, const struct iovec *iov,
                               size_t count, size_t skip)
 {
     size_t len = iov_size(iov, count) - skip;
-    uint8_t *end = rnic_stage_append(&st->stage, len);
+    uint8_t *end = stage_end(st, len);
 
     rnic_guest_memory_begin();
     iov_to_buf(iov, count, skip, end, len);

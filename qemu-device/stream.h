@@ -5,9 +5,10 @@
  * wait for the socket.  Knows nothing of work queues: the QP that owns the
  * stream drives it and is called back when the socket can be read or written.
  *
- * Output waits in a stage that always ends at an FPDU boundary: small frames,
- * and all that have a CRC, are copied into it; of a large frame that the socket
- * took in part, the rest is.  So a Terminate can be appended at any time.
+ * Output waits in a staging buffer that always ends at an FPDU boundary:
+ * small frames, and all that have a CRC, are copied into it; of a large frame
+ * that the socket took in part, the rest is.  So a Terminate can be appended at
+ * any time.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -21,7 +22,13 @@
 #include "iwarp/mpa-startup.h"
 #include "iwarp/stream-rx.h"
 #include "iwarp/stream-tx.h"
-#include "stage.h"
+
+enum {
+    /* Small frames are staged up to this; the rest is kept free for the
+     * unsent part of one large frame and a Terminate. */
+    RNIC_STAGE_SMALL = 128 * 1024,
+    RNIC_STAGE_SIZE = RNIC_STAGE_SMALL + 2 * IWARP_FPDU_WIRE_MAX,
+};
 
 typedef struct RnicStream {
     QIOChannel *ioc;
@@ -29,7 +36,9 @@ typedef struct RnicStream {
     IwarpRx rx;
     IwarpTx tx;
     uint8_t *rx_buffer;
-    RnicStage stage;
+    uint8_t *stage;             /* RNIC_STAGE_SIZE octets, made when needed */
+    size_t stage_head;
+    size_t stage_tail;
     bool hold_output;           /* responder: no FPDU before the peer's first */
     bool rtr_expected;          /* the peer's first FPDU is an RTR */
     bool rtr_read;              /* our RTR was a Read, not answered yet */
@@ -116,7 +125,7 @@ void rnic_stream_stage_octets(RnicStream *st, const struct iovec *iov,
 
 static inline bool rnic_stream_stage_empty(const RnicStream *st)
 {
-    return rnic_stage_waiting(&st->stage) == 0;
+    return st->stage_head == st->stage_tail;
 }
 
 #endif /* HW_RNIC_STREAM_H */

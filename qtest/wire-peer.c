@@ -15,6 +15,7 @@
 #define WAIT_SECONDS 60
 #define MARKER_DISTANCE 512
 #define MPA_HEADER 20
+#define RING_SIZE 65536
 
 /* ------------------------------------------------------------------ fabric */
 
@@ -38,7 +39,7 @@ const char *wire_directory(void)
 {
     const char *fabric = g_getenv("RNIC_TEST_FABRIC");
 
-    if (!directory && g_strcmp0(fabric, "unix") == 0) {
+    if (!directory && fabric && g_str_has_prefix(fabric, "unix")) {
         directory = g_dir_make_tmp("rnic-test-XXXXXX", NULL);
         g_assert_nonnull(directory);
         atexit(remove_directory);
@@ -171,6 +172,7 @@ static WirePeer *new_peer(QTestState *qts, int fd)
     peer->send_msn = 1;
     peer->read_msn = 1;
     peer->segment_size = 1400;
+    peer->rings = g_strcmp0(g_getenv("RNIC_TEST_FABRIC"), "unix-rings") == 0;
     return peer;
 }
 
@@ -202,9 +204,32 @@ static bool wait_fd(QTestState *qts, int fd, short events, int milliseconds)
     }
 }
 
+/* As wait_fd(); also for octets in the ring, and room there. */
+static bool wait_peer(WirePeer *peer, short events, int milliseconds)
+{
+    gint64 end = g_get_monotonic_time() + milliseconds * 1000;
+    bool out = events == POLLOUT;
+
+    if (!(out ? peer->ring_out : peer->ring_in)) {
+        return wait_fd(peer->qts, peer->fd, events, milliseconds);
+    }
+    do {
+        if (out ? wire_ring_room(peer->ring_out)
+                : wire_ring_filled(peer->ring_in)) {
+            return true;
+        }
+        /* These say that the stream has ended. */
+        if (wait_fd(peer->qts, out ? peer->ring_out->bell : peer->fd, POLLIN,
+                    2)) {
+            return true;
+        }
+    } while (g_get_monotonic_time() < end);
+    return false;
+}
+
 static void must_wait(WirePeer *peer, short events, const char *what)
 {
-    if (!wait_fd(peer->qts, peer->fd, events, WAIT_SECONDS * 1000)) {
+    if (!wait_peer(peer, events, WAIT_SECONDS * 1000)) {
         g_printerr("wire peer: nothing came, waiting to %s\n", what);
         abort();
     }
@@ -231,6 +256,8 @@ WirePeer *wire_connect(QTestState *qts, unsigned from, unsigned to,
 void wire_close(WirePeer *peer)
 {
     close(peer->fd);
+    g_clear_pointer(&peer->ring_out, wire_ring_free);
+    g_clear_pointer(&peer->ring_in, wire_ring_free);
     g_free(peer);
 }
 
@@ -249,13 +276,96 @@ void wire_abort(WirePeer *peer)
 
 /* ------------------------------------------------------------------ octets */
 
+/* The ring goes with the next octet, which is the last by the socket. */
+static ssize_t send_ring(WirePeer *peer, const void *octet)
+{
+    int fds[2];
+    WireRing *ring = wire_ring_new(RING_SIZE, fds);
+    ssize_t n = wire_send_with(peer->fd, octet, 1, fds, 2);
+
+    close(fds[0]);
+    close(fds[1]);
+    if (n == 1) {
+        peer->ring_out = ring;
+    } else {
+        wire_ring_free(ring);
+    }
+    return n;
+}
+
+static ssize_t send_offer(WirePeer *peer, const void *octets, size_t length)
+{
+    int fd = wire_ring_offer();
+    ssize_t n = wire_send_with(peer->fd, octets, length, &fd, 1);
+
+    close(fd);
+    peer->offered = n > 0;
+    return n;
+}
+
+/* As send(). */
+static ssize_t put_some(WirePeer *peer, const void *octets, size_t length)
+{
+    if (peer->ring_out) {
+        size_t n = wire_ring_put(peer->ring_out, octets, length);
+
+        errno = wire_ring_gone(peer->ring_out) ? EPIPE : EAGAIN;
+        return n ? n : -1;
+    }
+    if (peer->rings && !peer->offered) {
+        return send_offer(peer, octets, length);
+    }
+    if (peer->rings && peer->offered_to) {
+        return send_ring(peer, octets);
+    }
+    return send(peer->fd, octets, length, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+static void take_descriptors(WirePeer *peer, const int *fds, unsigned count)
+{
+    if (count == 1) {
+        g_assert_false(peer->offered_to);
+        g_assert_true(wire_ring_is_offer(fds[0]));
+        peer->offered_to = true;
+        close(fds[0]);
+    } else if (count == 2) {
+        g_assert_true(peer->offered);
+        g_assert_null(peer->ring_in);
+        peer->ring_in = wire_ring_take(fds);
+    }
+}
+
+/* As recv(). */
+static ssize_t get_some(WirePeer *peer, void *octets, size_t length)
+{
+    size_t in_ring = 0;
+    unsigned count;
+    int fds[2];
+    ssize_t n;
+
+    if (peer->ring_in) {
+        in_ring = wire_ring_get(peer->ring_in, octets, length);
+    }
+    if (in_ring) {
+        return in_ring;
+    }
+    n = wire_receive_with(peer->fd, octets, length, fds, &count);
+    if (n > 0) {
+        g_assert_null(peer->ring_in);
+        take_descriptors(peer, fds, count);
+    }
+    if (n == 0 && peer->ring_in && wire_ring_filled(peer->ring_in)) {
+        return wire_ring_get(peer->ring_in, octets, length);
+    }
+    return n;
+}
+
 bool wire_try_put(WirePeer *peer, const void *data, size_t length)
 {
     const uint8_t *octets = data;
 
     while (length > 0) {
-        ssize_t n = send(peer->fd, octets, length,
-                         MSG_NOSIGNAL | MSG_DONTWAIT);
+        ssize_t n = put_some(peer, octets, length);
 
         if (n > 0) {
             octets += n;
@@ -279,7 +389,7 @@ void wire_get(WirePeer *peer, void *data, size_t length)
     uint8_t *octets = data;
 
     while (length > 0) {
-        ssize_t n = recv(peer->fd, octets, length, MSG_DONTWAIT);
+        ssize_t n = get_some(peer, octets, length);
 
         if (n > 0) {
             octets += n;
@@ -301,6 +411,9 @@ WireEnd wire_end(WirePeer *peer)
         ssize_t n;
 
         must_wait(peer, POLLIN, "see the end");
+        if (peer->ring_in && wire_ring_filled(peer->ring_in)) {
+            return WIRE_DATA;
+        }
         n = recv(peer->fd, &octet, 1, MSG_PEEK | MSG_DONTWAIT);
         if (n > 0) {
             return WIRE_DATA;
@@ -322,7 +435,7 @@ void wire_expect_end(WirePeer *peer)
 
 void wire_expect_silence(WirePeer *peer)
 {
-    g_assert_false(wait_fd(peer->qts, peer->fd, POLLIN, 60));
+    g_assert_false(wait_peer(peer, POLLIN, 60));
 }
 
 /* --------------------------------------------------------------------- MPA */

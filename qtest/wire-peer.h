@@ -8,7 +8,8 @@
  * The device's default fabric maps guest a.b.c.d to host 127.b.c.d. Addresses
  * are chosen by process id, so that tests can run at the same time. With
  * RNIC_TEST_FABRIC=unix in the environment the same tests run over the UNIX
- * fabric, in a directory of their own.
+ * fabric, in a directory of their own; with unix-rings, the peer sends and
+ * receives by rings in shared memory where it may.
  *
  * Functions that wait fail the test when nothing comes.
  *
@@ -18,6 +19,7 @@
 #define RNIC_QTEST_WIRE_PEER_H
 
 #include "tests/qtest/libqtest.h"
+#include "wire-ring.h"
 
 #define WIRE_MAX_ULPDU 65535
 #define WIRE_MAX_FPDU (WIRE_MAX_ULPDU + 2 + 3 + 4 + 1024)
@@ -92,6 +94,11 @@ typedef struct WirePeer {
     uint32_t read_msn;
     uint16_t segment_size;      /* payload octets of our segments */
     uint16_t last_ulpdu_length; /* of the FPDU received last */
+    bool rings;                 /* offer, and send by one when it may be */
+    bool offered;
+    bool offered_to;
+    WireRing *ring_out;         /* NULL: the socket */
+    WireRing *ring_in;
 } WirePeer;
 
 /* ------------------------------------------------------------------ fabric */

@@ -1,0 +1,37 @@
+/*
+ * rnic: the channel of a UNIX stream
+ *
+ * A socket; and, for what a busy stream sends to an end that is an rnic, too, a
+ * ring in shared memory.  How the two agree on that does not change an octet of
+ * the stream, and any other end sees a plain socket:
+ *
+ *   - The first octets each end sends come with one descriptor: it can receive
+ *     by a ring.  Who does not expect a descriptor does not notice.
+ *   - An end that knows this of the other, and has sent much, makes a ring and
+ * *     sends the next octet by the socket, with two descriptors: memory, bell.
+ *     All octets behind that one come by the ring.  The end of the direction
+ *     (FIN) still is that of the socket.
+ *
+ * A channel belongs to one thread at a time.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#ifndef HW_RNIC_FABRIC_UNIX_CHANNEL_H
+#define HW_RNIC_FABRIC_UNIX_CHANNEL_H
+
+#include "io/channel.h"
+
+#define TYPE_RNIC_UNIX_CHANNEL "rnic-unix-channel"
+OBJECT_DECLARE_SIMPLE_TYPE(RnicUnixChannel, RNIC_UNIX_CHANNEL)
+
+/* Takes @fd, a stream socket, connected or not.  @rings: see above. */
+RnicUnixChannel *rnic_unix_channel_new(int fd, bool rings);
+
+int rnic_unix_channel_fd(const RnicUnixChannel *c);
+
+/* Call @fn when the channel is gone. */
+void rnic_unix_channel_at_end(RnicUnixChannel *c, GDestroyNotify fn,
+                              void *opaque);
+
+#endif /* HW_RNIC_FABRIC_UNIX_CHANNEL_H */

@@ -1,0 +1,79 @@
+/*
+ * rnic: the shared ring, octets of one direction in memory that both ends have
+ *
+ * A UNIX socket copies every octet through pages that it takes and gives back.
+ * A ring is the same few pages all the time: they stay in the processor's
+ * cache, and nobody enters the kernel while both ends have work.
+ *
+ * The sender makes the memory (a memfd, sealed so that it cannot shrink: no end
+ * can make the other fault) and a pair of sockets, the bell.  Who finds the
+ * ring full or empty says so in it, and waits for an octet at the bell.
+ *
+ * The peer may write anything into the ring at any time.  Each end keeps its
+ * own position to itself, takes the other's for nothing but a distance that
+ * cannot exceed the ring's size, and copies octets out once.
+ *
+ * A ring is one thread's.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#ifndef HW_RNIC_SHARED_RING_H
+#define HW_RNIC_SHARED_RING_H
+
+enum {
+    RNIC_SHARED_RING_SIZE = 1024 * 1024,    /* as this end makes them */
+    /* As it takes them: powers of two. */
+    RNIC_SHARED_RING_MIN = 64 * 1024,
+    RNIC_SHARED_RING_MAX = 64 * 1024 * 1024,
+};
+
+/* What both see: a page, and the octets behind it.  The host's byte order. */
+typedef struct RnicSharedRingPage {
+    uint32_t head;              /* octets written, modulo 2^32 */
+    uint32_t sender_waits;      /* its waits for room, counted */
+    uint32_t reserved1[30];
+    uint32_t tail;              /* octets read, modulo 2^32 */
+    uint32_t receiver_waits;    /* its waits for octets; begins as 1 */
+    uint32_t reserved2[30];
+} RnicSharedRingPage;
+
+typedef struct RnicSharedRing RnicSharedRing;
+
+/*
+ * The sender's end.  *@memory and *@bell, descriptors for the receiver, are the
+ * caller's.  NULL with errno.
+ */
+RnicSharedRing *rnic_shared_ring_create(int *memory, int *bell);
+
+/*
+ * The receiver's end.  Takes both descriptors, of a peer that is not trusted.
+ * NULL with errno: EPROTO if they are not what rnic_shared_ring_create() makes.
+ */
+RnicSharedRing *rnic_shared_ring_open(int memory, int bell);
+
+void rnic_shared_ring_free(RnicSharedRing *ring);
+
+/*
+ * Readable when there is something to do again: after rnic_shared_ring_write()
+ * took less than all, after rnic_shared_ring_read() found nothing.
+ */
+int rnic_shared_ring_bell(const RnicSharedRing *ring);
+
+/* Nobody rings it any more, it is not worth being watched. */
+bool rnic_shared_ring_silent(const RnicSharedRing *ring);
+
+/*
+ * Octets taken of @iov, 0 if there is no room; -1 with errno: EPIPE (nobody has
+ * the other end any more), EPROTO (the peer has broken the ring).
+ */
+ssize_t rnic_shared_ring_write(RnicSharedRing *ring, const struct iovec *iov,
+                               size_t count);
+
+bool rnic_shared_ring_empty(const RnicSharedRing *ring);
+
+/* Octets put into @iov, 0 if there are none; -1 with errno: EPROTO. */
+ssize_t rnic_shared_ring_read(RnicSharedRing *ring, const struct iovec *iov,
+                              size_t count);
+
+#endif /* HW_RNIC_SHARED_RING_H */
