@@ -1,0 +1,461 @@
+/*
+ * rnic: UNIX streams through shared memory
+ *
+ * What data-test and others show over rings in general (they are run again with
+ * RNIC_TEST_FABRIC=unix-rings) is not repeated here; this is about when a
+ * stream goes over to a ring, how it ends, and what a peer can do wrong.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+#include "qemu/osdep.h"
+#include <sys/mman.h>
+
+#include "connection.h"
+
+enum {
+    /* In the device, a stream that has sent less stays with its socket. */
+    RING_AFTER = 256 * 1024,
+    LENGTH = 100000,
+    COUNT = 30,
+};
+
+typedef struct World {
+    Connection *c;
+    uint8_t data[CONNECTION_MR_SIZE];
+    uint8_t got[LENGTH];
+} World;
+
+static void set_fabric(const char *fabric)
+{
+    g_setenv("RNIC_TEST_FABRIC", fabric, true);
+}
+
+static World *world_new(const ConnectionOptions *options)
+{
+    World *w = g_new0(World, 1);
+
+    w->c = connection_new(options);
+    rnic_pattern(w->data, sizeof(w->data), 5);
+    return w;
+}
+
+static void world_free(World *w)
+{
+    connection_free(w->c);
+    g_free(w);
+}
+
+/* --------------------------------------------------------------- transfer */
+
+static void post_writes(World *w, unsigned count)
+{
+    connection_fill(w->c, 0, w->data, sizeof(w->data));
+    for (unsigned i = 0; i < count; i++) {
+        connection_post(w->c, RNIC_SQ_RDMA_WRITE, i, i * 97, LENGTH);
+    }
+}
+
+static void take_write(World *w, unsigned i)
+{
+    g_assert_cmpuint(connection_get_write(w->c, 0, w->got, LENGTH), ==, LENGTH);
+    g_assert_cmpmem(w->got, LENGTH, w->data + i * 97, LENGTH);
+}
+
+static void complete_writes(World *w, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        rnic_expect_cqe(w->c->r, &w->c->send_cq, i, RNIC_WC_SUCCESS);
+    }
+}
+
+static void check_writes_out(World *w, unsigned count)
+{
+    post_writes(w, count);
+    for (unsigned i = 0; i < count; i++) {
+        take_write(w, i);
+    }
+    complete_writes(w, count);
+}
+
+static void put_write(World *w, uint64_t offset, uint32_t length)
+{
+    wire_put_write(w->c->peer, w->c->mr.stag, w->c->mr.va + offset, w->data,
+                   length);
+}
+
+/* Answered when all that was sent before has been placed. */
+static void fence(World *w)
+{
+    WireRead read = { .sink_stag = 7 };
+
+    wire_put_read_request(w->c->peer, &read);
+    wire_get_tagged(w->c->peer, WIRE_READ_RESPONSE, 7, 0, w->got, 0);
+}
+
+static void expect_placed(World *w, uint64_t offset, uint32_t length)
+{
+    connection_peek(w->c, offset, w->got, length);
+    g_assert_cmpmem(w->got, length, w->data, length);
+}
+
+static void check_writes_in(World *w, unsigned count)
+{
+    connection_fill(w->c, 0, w->got, LENGTH);
+    for (unsigned i = 0; i < count; i++) {
+        put_write(w, i * 13, LENGTH);
+        fence(w);
+        expect_placed(w, i * 13, LENGTH);
+    }
+}
+
+/* ------------------------------------------------------------- agreement */
+
+/* The socket until it has carried so much, the ring from then on. */
+static void check_goes_over(const ConnectionOptions *options)
+{
+    World *w = world_new(options);
+    WirePeer *peer = w->c->peer;
+
+    g_assert_true(peer->offered_to);
+    fence(w);                   /* the responder waits for the first FPDU */
+    check_writes_out(w, RING_AFTER / LENGTH);
+    g_assert_null(peer->ring_in);
+    check_writes_out(w, COUNT);
+    g_assert_nonnull(peer->ring_in);
+    g_assert_cmpuint(peer->ring_in->position, >, (COUNT - 2) * LENGTH);
+    check_writes_in(w, COUNT);
+    g_assert_nonnull(peer->ring_out);
+    g_assert_cmpuint(peer->ring_out->position, >, (COUNT - 1) * LENGTH);
+    world_free(w);
+}
+
+static void test_goes_over(void)
+{
+    check_goes_over(NULL);
+    check_goes_over(&(ConnectionOptions) { .passive = true });
+    check_goes_over(&(ConnectionOptions) { .crc = true });
+    check_goes_over(&(ConnectionOptions) { .markers_in = true });
+    check_goes_over(&(ConnectionOptions) { .properties = ",io-threads=0" });
+    check_goes_over(&(ConnectionOptions) { .properties = ",io-threads=3" });
+}
+
+/* A peer that offers nothing gets nothing but octets. */
+static void check_plain(const ConnectionOptions *options)
+{
+    World *w;
+
+    set_fabric("unix");
+    w = world_new(options);
+    check_writes_in(w, COUNT);
+    check_writes_out(w, COUNT);
+    g_assert_null(w->c->peer->ring_in);
+    world_free(w);
+    set_fabric("unix-rings");
+}
+
+static void test_plain_peer(void)
+{
+    check_plain(NULL);
+    check_plain(&(ConnectionOptions) { .passive = true });
+}
+
+/* rings=off: the device offers nothing, and sends by its socket. */
+static void test_off(void)
+{
+    g_autofree char *fabric = g_strdup_printf(
+        "-object rnic-fabric-unix,id=g,dir=%s,rings=off", wire_directory());
+    World *w = world_new(&(ConnectionOptions) {
+        .properties = ",fabric=g", .arguments = fabric });
+
+    check_writes_out(w, COUNT);
+    check_writes_in(w, COUNT);
+    g_assert_true(w->c->peer->offered);
+    g_assert_false(w->c->peer->offered_to);
+    g_assert_null(w->c->peer->ring_in);
+    world_free(w);
+}
+
+/* Some other file is no offer, and no mistake. */
+static void test_no_offer(void)
+{
+    static const char *const files[] = { "/dev/null", "/dev/zero", "/" };
+    World *w;
+
+    set_fabric("unix");
+    for (unsigned i = 0; i < G_N_ELEMENTS(files); i++) {
+        Connection *c = connection_prepare(NULL);
+        uint16_t port;
+        int listener = wire_listen(2, &port);
+        int fd = open(files[i], O_RDONLY | O_CLOEXEC);
+        uint8_t octets[64];
+        size_t length;
+
+        g_assert_cmpuint(rnic_try_connect(c->r, &c->qp, wire_guest_ip(2), port,
+                                          1, 1, 5, NULL, 0), ==, RNIC_ST_OK);
+        c->peer = wire_accept(c->r->qts, listener);
+        wire_mpa_get(c->peer, &c->request);
+        c->reply = wire_mpa_reply(&c->request);
+        length = wire_mpa_encode(&c->reply, octets);
+        g_assert_cmpint(wire_send_with(c->peer->fd, octets, length, &fd, 1), ==,
+                        length);
+        close(fd);
+        close(listener);
+        g_assert_cmpint(rnic_expect_cm(c->r, RNIC_CM_CONNECT_REPLY).status, ==,
+                        RNIC_CM_OK);
+        w = g_new0(World, 1);
+        w->c = c;
+        check_writes_out(w, 10);
+        g_assert_null(c->peer->ring_in);
+        world_free(w);
+    }
+    set_fabric("unix-rings");
+}
+
+/* -------------------------------------------------------------------- ends */
+
+/* Everything that was put into the ring before the end counts. */
+static void test_fin(void)
+{
+    World *w = world_new(NULL);
+
+    for (unsigned i = 0; i < 20; i++) {
+        connection_fill(w->c, 0, w->got, LENGTH);
+        fence(w);
+        g_assert_nonnull(w->c->peer->ring_out);
+        put_write(w, i, 60000);
+        wire_shutdown(w->c->peer);
+        rnic_expect_cm(w->c->r, RNIC_CM_PEER_CLOSE);
+        g_assert_cmpint(wire_end(w->c->peer), ==, WIRE_FIN);
+        rnic_expect_async(w->c->r, RNIC_AE_LLP_CLOSE_COMPLETE,
+                          w->c->qp.number);
+        expect_placed(w, i, 60000);
+        connection_recycle(w->c);
+        connection_establish(w->c, NULL);
+    }
+    world_free(w);
+}
+
+/* The device's own end: what it has in the ring is read, then its FIN. */
+static void test_own_fin(void)
+{
+    World *w = world_new(NULL);
+
+    check_writes_out(w, COUNT);
+    g_assert_nonnull(w->c->peer->ring_in);
+    post_writes(w, 5);
+    complete_writes(w, 5);
+    g_assert_cmpuint(rnic_modify_qp_state(w->c->r, &w->c->qp,
+                                          RNIC_QPS_CLOSING), ==, RNIC_ST_OK);
+    for (unsigned i = 0; i < 5; i++) {
+        take_write(w, i);
+    }
+    g_assert_cmpint(wire_end(w->c->peer), ==, WIRE_FIN);
+    wire_shutdown(w->c->peer);
+    rnic_expect_async(w->c->r, RNIC_AE_LLP_CLOSE_COMPLETE, w->c->qp.number);
+    world_free(w);
+}
+
+/* A ring that is full: the device goes on when there is room again. */
+static void test_full(void)
+{
+    World *w = world_new(NULL);
+
+    check_writes_out(w, COUNT);
+    for (unsigned round = 0; round < 5; round++) {
+        post_writes(w, 60);
+        rnic_settle(w->c->r);
+        g_assert_cmpuint(wire_ring_filled(w->c->peer->ring_in), ==,
+                         w->c->peer->ring_in->size);
+        for (unsigned i = 0; i < 60; i++) {
+            take_write(w, i);
+        }
+        complete_writes(w, 60);
+    }
+    /* And sees that nobody will make room. */
+    post_writes(w, 60);
+    rnic_settle(w->c->r);
+    wire_abort(w->c->peer);
+    w->c->peer = NULL;
+    rnic_expect_async(w->c->r, RNIC_AE_LLP_RESET, w->c->qp.number);
+    world_free(w);
+}
+
+static void test_killed(void)
+{
+    World *w = world_new(NULL);
+
+    check_writes_in(w, 1);
+    wire_abort(w->c->peer);
+    w->c->peer = NULL;
+    rnic_expect_async(w->c->r, RNIC_AE_LLP_RESET, w->c->qp.number);
+    world_free(w);
+}
+
+/* ------------------------------------------------------------ bad peers */
+
+static void send_three(World *w)
+{
+    int fds[3] = { 0, 1, 2 };
+
+    g_assert_cmpint(wire_send_with(w->c->peer->fd, "x", 1, fds, 3), ==, 1);
+}
+
+static void send_no_ring(World *w)
+{
+    int fds[2] = { 0, 1 };
+
+    g_assert_cmpint(wire_send_with(w->c->peer->fd, "x", 1, fds, 2), ==, 1);
+}
+
+static void send_ring_of(World *w, int memory)
+{
+    int fds[2];
+
+    wire_ring_free(wire_ring_new(65536, fds));
+    close(fds[0]);
+    fds[0] = memory;
+    g_assert_cmpint(wire_send_with(w->c->peer->fd, "x", 1, fds, 2), ==, 1);
+    close(fds[0]);
+    close(fds[1]);
+}
+
+static void send_unsealed(World *w)
+{
+    int memory = memfd_create("unsealed", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+    g_assert_cmpint(ftruncate(memory, getpagesize() + 65536), ==, 0);
+    send_ring_of(w, memory);
+}
+
+static void send_odd_size(World *w)
+{
+    send_ring_of(w, wire_ring_memory(65536 + 4096));
+}
+
+static void send_huge(World *w)
+{
+    send_ring_of(w, wire_ring_memory(1u << 31));
+}
+
+static void send_second(World *w)
+{
+    int fds[2];
+
+    check_writes_in(w, 1);
+    wire_ring_free(wire_ring_new(65536, fds));
+    g_assert_cmpint(wire_send_with(w->c->peer->fd, "x", 1, fds, 2), ==, 1);
+    close(fds[0]);
+    close(fds[1]);
+}
+
+static void send_beside(World *w)
+{
+    check_writes_in(w, 1);
+    g_assert_cmpint(send(w->c->peer->fd, "x", 1, MSG_NOSIGNAL), ==, 1);
+}
+
+static void head_too_far(World *w)
+{
+    WireRing *ring;
+
+    check_writes_in(w, 1);
+    ring = w->c->peer->ring_out;
+    wire_ring_set_word(ring, WIRE_RING_HEAD,
+                       wire_ring_word(ring, WIRE_RING_TAIL) + ring->size + 1);
+    send(ring->bell, "", 1, MSG_NOSIGNAL);
+}
+
+static void tail_too_far(World *w)
+{
+    WireRing *ring;
+
+    check_writes_out(w, COUNT);
+    ring = w->c->peer->ring_in;
+    wire_ring_set_word(ring, WIRE_RING_TAIL,
+                       wire_ring_word(ring, WIRE_RING_HEAD) + 1);
+    connection_post(w->c, RNIC_SQ_RDMA_WRITE, 1, 0, 1);
+}
+
+/* Each is the end of its stream, and of nothing else. */
+static void test_mistakes(void)
+{
+    static void (*const mistakes[])(World *w) = {
+        send_three, send_no_ring, send_unsealed, send_odd_size, send_huge,
+        send_second, send_beside, head_too_far, tail_too_far,
+    };
+    World *w = world_new(NULL);
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(mistakes); i++) {
+        mistakes[i](w);
+        rnic_expect_async(w->c->r, RNIC_AE_LLP_RESET, w->c->qp.number);
+        connection_recycle(w->c);
+        connection_establish(w->c, NULL);
+    }
+    check_writes_in(w, 3);
+    check_writes_out(w, COUNT);
+    world_free(w);
+}
+
+/* Descriptors for rings where none was offered. */
+static void test_unasked(void)
+{
+    g_autofree char *fabric = g_strdup_printf(
+        "-object rnic-fabric-unix,id=g,dir=%s,rings=off", wire_directory());
+    World *w = world_new(&(ConnectionOptions) {
+        .properties = ",fabric=g", .arguments = fabric });
+
+    send_ring_of(w, wire_ring_memory(65536));
+    rnic_expect_async(w->c->r, RNIC_AE_LLP_RESET, w->c->qp.number);
+    world_free(w);
+}
+
+/* Processor time of QEMU, in ticks. */
+static unsigned long ticks(World *w)
+{
+    g_autofree char *path = g_strdup_printf("/proc/%d/stat",
+                                            qtest_pid(w->c->r->qts));
+    g_autofree char *text = NULL;
+    unsigned long user, system;
+
+    g_assert_true(g_file_get_contents(path, &text, NULL, NULL));
+    g_assert_cmpint(sscanf(strrchr(text, ')'), ") %*c %*d %*d %*d %*d %*d %*u "
+                           "%*u %*u %*u %*u %lu %lu", &user, &system), ==, 2);
+    return user + system;
+}
+
+/* A bell that will never ring does not keep the device busy. */
+static void test_silent_bell(void)
+{
+    World *w = world_new(NULL);
+    unsigned long before;
+
+    check_writes_in(w, 1);
+    close(w->c->peer->ring_out->bell);
+    w->c->peer->ring_out->bell = open("/dev/null", O_RDWR | O_CLOEXEC);
+    rnic_settle(w->c->r);
+    before = ticks(w);
+    g_usleep(500 * 1000);
+    g_assert_cmpuint(ticks(w) - before, <, sysconf(_SC_CLK_TCK) / 4);
+    /* What the end is worth. */
+    wire_shutdown(w->c->peer);
+    rnic_expect_async(w->c->r, RNIC_AE_LLP_CLOSE_COMPLETE, w->c->qp.number);
+    world_free(w);
+}
+
+int main(int argc, char **argv)
+{
+    set_fabric("unix-rings");
+    g_test_init(&argc, &argv, NULL);
+    qtest_add_func("rnic/unix-rings/goes-over", test_goes_over);
+    qtest_add_func("rnic/unix-rings/plain-peer", test_plain_peer);
+    qtest_add_func("rnic/unix-rings/off", test_off);
+    qtest_add_func("rnic/unix-rings/no-offer", test_no_offer);
+    qtest_add_func("rnic/unix-rings/fin", test_fin);
+    qtest_add_func("rnic/unix-rings/own-fin", test_own_fin);
+    qtest_add_func("rnic/unix-rings/full", test_full);
+    qtest_add_func("rnic/unix-rings/killed", test_killed);
+    qtest_add_func("rnic/unix-rings/mistakes", test_mistakes);
+    qtest_add_func("rnic/unix-rings/unasked", test_unasked);
+    qtest_add_func("rnic/unix-rings/silent-bell", test_silent_bell);
+    return g_test_run();
+}
