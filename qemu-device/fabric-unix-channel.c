@@ -12,6 +12,7 @@
 #include "qemu/memfd.h"
 #include "qemu/module.h"
 #include "qemu/sockets.h"
+#include "qemu/thread.h"
 #include "io/channel-socket.h"
 #include "compat.h"
 #include "fabric-unix-channel.h"
@@ -53,6 +54,8 @@ struct RnicUnixChannel {
     RnicSharedRing *rx;
     bool look;                  /* beside the ring, at the socket */
     bool ended;                 /* no more comes */
+    bool tx_silent;             /* the bell is not worth being watched */
+    bool rx_silent;
 
     AioContext *ctx;            /* of the handlers, which get opaque */
     IOHandler *on_readable;
@@ -61,7 +64,7 @@ struct RnicUnixChannel {
     Watch socket_watch;
     Watch tx_watch;
     Watch rx_watch;
-    QEMUBH *more;               /* readable, though nothing watched is */
+    QEMUBH *more;               /* readable, though the bell is not */
 
     GDestroyNotify at_end;
     void *at_end_opaque;
@@ -76,10 +79,10 @@ static typeof_field(QIOChannelClass, io_close) socket_close;
 
 static void ring_readable(void *opaque);
 
-/* Octets in the ring that its bell may not be rung for any more. */
+/* There may be octets in the ring that its bell will not be rung for. */
 static void look_for_more(RnicUnixChannel *c)
 {
-    if (c->on_readable && c->rx && !rnic_shared_ring_empty(c->rx)) {
+    if (c->on_readable && c->rx && !rnic_shared_ring_waits(c->rx)) {
         if (!c->more) {
             c->more = aio_bh_new(c->ctx, ring_readable, c);
         }
@@ -116,11 +119,37 @@ static void socket_readable(void *opaque)
     ring_readable(c);
 }
 
-static void writable(void *opaque)
+static void socket_writable(void *opaque)
 {
     RnicUnixChannel *c = opaque;
 
     c->on_writable(c->opaque);
+}
+
+static void update_watches(RnicUnixChannel *c);
+
+static void rx_rung(void *opaque)
+{
+    RnicUnixChannel *c = opaque;
+
+    if (!rnic_shared_ring_rung(c->rx)) {
+        c->rx_silent = true;
+        update_watches(c);
+    }
+    ring_readable(c);
+}
+
+static void tx_rung(void *opaque)
+{
+    RnicUnixChannel *c = opaque;
+
+    if (!rnic_shared_ring_rung(c->tx)) {
+        c->tx_silent = true;
+        update_watches(c);
+    }
+    if (c->on_writable) {
+        c->on_writable(c->opaque);
+    }
 }
 
 static void set_watch(RnicUnixChannel *c, Watch *w, int fd, IOHandler *read,
@@ -132,20 +161,24 @@ static void set_watch(RnicUnixChannel *c, Watch *w, int fd, IOHandler *read,
     }
 }
 
+/*
+ * The bells are watched all the time, whether anybody waits or not: QEMU looks
+ * through all descriptors of a thread for one that is new.
+ */
 static void update_watches(RnicUnixChannel *c)
 {
-    IOHandler *read = c->on_readable ? ring_readable : NULL;
-    IOHandler *write = c->on_writable ? writable : NULL;
+    bool any = c->on_readable || c->on_writable;
 
     set_watch(c, &c->socket_watch, c->parent_obj.fd,
               c->on_readable && !c->ended ? socket_readable : NULL,
-              c->tx ? NULL : write);
+              c->on_writable && !c->tx ? socket_writable : NULL);
     if (c->rx) {
         set_watch(c, &c->rx_watch, rnic_shared_ring_bell(c->rx),
-                  rnic_shared_ring_silent(c->rx) ? NULL : read, NULL);
+                  any && !c->rx_silent ? rx_rung : NULL, NULL);
     }
     if (c->tx) {
-        set_watch(c, &c->tx_watch, rnic_shared_ring_bell(c->tx), write, NULL);
+        set_watch(c, &c->tx_watch, rnic_shared_ring_bell(c->tx),
+                  any && !c->tx_silent ? tx_rung : NULL, NULL);
     }
 }
 
@@ -197,10 +230,55 @@ static bool is_offer(int fd)
 {
     char text[sizeof(offer_text)];
 
-    /* Of other files, reading one may wait for somebody. */
-    return fcntl(fd, F_GET_SEALS) >= 0 &&
-           pread(fd, text, sizeof(text), 0) == sizeof(text) &&
+    return pread(fd, text, sizeof(text), 0) == sizeof(text) &&
            !memcmp(text, offer_text, sizeof(text));
+}
+
+/* --------------------------------------------------------- descriptors */
+
+/*
+ * A descriptor from the peer may be of any file, also of one whose every
+ * operation, close(2) too, waits for as long as the peer likes (FUSE).  These
+ * two questions are answered by the kernel alone.
+ */
+static bool is_memory(int fd)
+{
+    return fcntl(fd, F_GET_SEALS) >= 0;
+}
+
+static bool is_unix_socket(int fd)
+{
+    int domain;
+    socklen_t len = sizeof(domain);
+
+    return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) == 0 &&
+           domain == AF_UNIX;
+}
+
+static void *close_and_end(void *opaque)
+{
+    close(GPOINTER_TO_INT(opaque));
+    return NULL;
+}
+
+/* What may wait does so in a thread of its own; it ends its stream, too. */
+static void close_unknown(int fd)
+{
+    QemuThread thread;
+
+    if (is_memory(fd) || is_unix_socket(fd)) {
+        close(fd);
+    } else {
+        qemu_thread_create(&thread, "rnic-close", close_and_end,
+                           GINT_TO_POINTER(fd), QEMU_THREAD_DETACHED);
+    }
+}
+
+static void close_all(const int *fds, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        close_unknown(fds[i]);
+    }
 }
 
 /* ---------------------------------------------------------------- read */
@@ -227,18 +305,17 @@ static bool take_ring(RnicUnixChannel *c, int memory, int bell)
 /* Takes them. */
 static bool take_descriptors(RnicUnixChannel *c, const int *fds, size_t count)
 {
-    if (count == 1) {
+    if (count == 1 && is_memory(fds[0])) {
         c->peer_takes_rings |= is_offer(fds[0]);
         close(fds[0]);
         return true;
     }
-    if (count == 2 && c->offered && !c->rx) {
+    if (count == 2 && c->offered && !c->rx && is_memory(fds[0]) &&
+        is_unix_socket(fds[1])) {
         return take_ring(c, fds[0], fds[1]);
     }
     trace_rnic_err_fabric_unix_descriptors(c, count);
-    for (size_t i = 0; i < count; i++) {
-        close(fds[i]);
-    }
+    close_all(fds, count);
     return false;
 }
 
@@ -257,9 +334,7 @@ static bool take_control(RnicUnixChannel *c, struct msghdr *msg)
     }
     if (!whole) {
         trace_rnic_err_fabric_unix_lost_descriptors(c);
-        for (size_t i = 0; i < count; i++) {
-            close(fds[i]);
-        }
+        close_all(fds, count);
         return false;
     }
     return count == 0 || take_descriptors(c, fds, count);
@@ -313,9 +388,6 @@ static ssize_t read_ring(RnicUnixChannel *c, const struct iovec *iov,
 
     if (n != 0 || c->ended) {
         return n;
-    }
-    if (rnic_shared_ring_silent(c->rx)) {
-        update_watches(c);
     }
     n = c->look ? look_at_socket(c) : QIO_CHANNEL_ERR_BLOCK;
     if (n == 0) {

@@ -40,7 +40,8 @@ struct RnicSharedRing {
     uint32_t waits;             /* this end's, as published */
     uint32_t answered;          /* the other's, when the bell was last rung */
     int bell;
-    bool silent;
+    bool silent;                /* nobody rings the bell any more */
+    bool waiting;               /* the receiver, see the header */
 };
 
 /* ------------------------------------------------------------- mapping */
@@ -148,15 +149,6 @@ static bool check_memory(RnicSharedRing *ring, int memory)
     return true;
 }
 
-static bool check_bell(int bell)
-{
-    int domain = 0;
-    socklen_t len = sizeof(domain);
-
-    return getsockopt(bell, SOL_SOCKET, SO_DOMAIN, &domain, &len) == 0 &&
-           domain == AF_UNIX;
-}
-
 RnicSharedRing *rnic_shared_ring_open(int memory, int bell)
 {
     RnicSharedRing *ring = g_new0(RnicSharedRing, 1);
@@ -164,7 +156,7 @@ RnicSharedRing *rnic_shared_ring_open(int memory, int bell)
     bool ok;
 
     ring->bell = bell;
-    ok = check_bell(bell) && check_memory(ring, memory);
+    ok = check_memory(ring, memory);
     if (ok && !map_memory(ring, memory)) {
         error = errno;
         ok = false;
@@ -172,6 +164,7 @@ RnicSharedRing *rnic_shared_ring_open(int memory, int bell)
     close(memory);
     if (ok) {
         ring->waits = 1;
+        ring->waiting = true;
         return ring;
     }
     rnic_shared_ring_free(ring);
@@ -194,21 +187,22 @@ static void tell(RnicSharedRing *ring, const uint32_t *other_waits)
     }
 }
 
-/* The caller has to look once more: it may have missed the bell. */
-static void wait_for_bell(RnicSharedRing *ring, uint32_t *own_waits)
+/* The caller has to look once more: the other end may have missed it. */
+static void announce_wait(RnicSharedRing *ring, uint32_t *own_waits)
+{
+    qatomic_set(own_waits, ++ring->waits);
+    smp_mb();
+}
+
+bool rnic_shared_ring_rung(RnicSharedRing *ring)
 {
     uint8_t rung[64];
     ssize_t n = RETRY_ON_EINTR(recv(ring->bell, rung, sizeof(rung),
                                     MSG_DONTWAIT));
 
+    ring->waiting = false;
     ring->silent = n == 0 || (n < 0 && errno != EAGAIN);
-    qatomic_set(own_waits, ++ring->waits);
-    smp_mb();
-}
-
-bool rnic_shared_ring_silent(const RnicSharedRing *ring)
-{
-    return ring->silent;
+    return !ring->silent;
 }
 
 /* ------------------------------------------------------------ transfer */
@@ -224,12 +218,12 @@ static uint32_t filled(const RnicSharedRing *ring)
     return ring->position - qatomic_load_acquire(&ring->shared->tail);
 }
 
-/* The ring is full.  True: it was, and there is room again. */
-static bool wait_for_room(RnicSharedRing *ring)
+/* The ring is full; what it holds by now. */
+static uint32_t look_again(RnicSharedRing *ring)
 {
     tell(ring, &ring->shared->receiver_waits);
-    wait_for_bell(ring, &ring->shared->sender_waits);
-    return filled(ring) <= ring->size / DRAINED;
+    announce_wait(ring, &ring->shared->sender_waits);
+    return filled(ring);
 }
 
 ssize_t rnic_shared_ring_write(RnicSharedRing *ring, const struct iovec *iov,
@@ -242,16 +236,19 @@ ssize_t rnic_shared_ring_write(RnicSharedRing *ring, const struct iovec *iov,
         uint32_t used = filled(ring);
         size_t n;
 
+        if (used == ring->size) {
+            used = look_again(ring);
+            if (ring->silent) {
+                errno = EPIPE;
+                return -1;
+            }
+            if (used > ring->size / DRAINED && used <= ring->size) {
+                return done;
+            }
+        }
         if (used > ring->size) {
             errno = EPROTO;
             return -1;
-        }
-        if (used == ring->size) {
-            if (wait_for_room(ring)) {
-                continue;
-            }
-            errno = EPIPE;
-            return ring->silent ? -1 : (ssize_t)done;
         }
         n = iov_to_buf(iov, count, done, place(ring),
                        MIN(PUBLISH, ring->size - used));
@@ -268,9 +265,9 @@ static uint32_t available(const RnicSharedRing *ring)
     return qatomic_load_acquire(&ring->shared->head) - ring->position;
 }
 
-bool rnic_shared_ring_empty(const RnicSharedRing *ring)
+bool rnic_shared_ring_waits(const RnicSharedRing *ring)
 {
-    return available(ring) == 0;
+    return ring->waiting;
 }
 
 ssize_t rnic_shared_ring_read(RnicSharedRing *ring, const struct iovec *iov,
@@ -280,7 +277,7 @@ ssize_t rnic_shared_ring_read(RnicSharedRing *ring, const struct iovec *iov,
     size_t n;
 
     if (octets == 0) {
-        wait_for_bell(ring, &ring->shared->receiver_waits);
+        announce_wait(ring, &ring->shared->receiver_waits);
         octets = available(ring);
     }
     if (octets > ring->size) {
@@ -288,6 +285,7 @@ ssize_t rnic_shared_ring_read(RnicSharedRing *ring, const struct iovec *iov,
         return -1;
     }
     n = iov_from_buf(iov, count, 0, place(ring), octets);
+    ring->waiting = n == 0;
     if (n > 0) {
         ring->position += n;
         qatomic_store_release(&ring->shared->tail, ring->position);
@@ -323,14 +321,14 @@ int rnic_shared_ring_bell(const RnicSharedRing *ring)
     return -1;
 }
 
-bool rnic_shared_ring_empty(const RnicSharedRing *ring)
+bool rnic_shared_ring_waits(const RnicSharedRing *ring)
 {
     return true;
 }
 
-bool rnic_shared_ring_silent(const RnicSharedRing *ring)
+bool rnic_shared_ring_rung(RnicSharedRing *ring)
 {
-    return true;
+    return false;
 }
 
 ssize_t rnic_shared_ring_write(RnicSharedRing *ring, const struct iovec *iov,

@@ -47,21 +47,33 @@ typedef struct RnicSharedRing RnicSharedRing;
 RnicSharedRing *rnic_shared_ring_create(int *memory, int *bell);
 
 /*
- * The receiver's end.  Takes both descriptors, of a peer that is not trusted.
- * NULL with errno: EPROTO if they are not what rnic_shared_ring_create() makes.
+ * The receiver's end.  Takes both descriptors, of a peer that is not trusted,
+ * though the caller has seen that they have seals and are a UNIX socket.  NULL
+ * with errno: EPROTO if this is not memory as rnic_shared_ring_create() makes
+ * it.
  */
 RnicSharedRing *rnic_shared_ring_open(int memory, int bell);
 
 void rnic_shared_ring_free(RnicSharedRing *ring);
 
 /*
- * Readable when there is something to do again: after rnic_shared_ring_write()
- * took less than all, after rnic_shared_ring_read() found nothing.
+ * Readable once there is something to do again: much room after
+ * rnic_shared_ring_write() took less than all, octets after
+ * rnic_shared_ring_read() found none.  It may also be readable for nothing.
  */
 int rnic_shared_ring_bell(const RnicSharedRing *ring);
 
-/* Nobody rings it any more, it is not worth being watched. */
-bool rnic_shared_ring_silent(const RnicSharedRing *ring);
+/*
+ * To be called when the bell is readable: it no longer is.  False: nobody will
+ * ring it any more, it would stay readable for ever.
+ */
+bool rnic_shared_ring_rung(RnicSharedRing *ring);
+
+/*
+ * The receiver: the last rnic_shared_ring_read() found nothing, and the bell
+ * has not been rung since.  Otherwise it may not ring, whatever comes.
+ */
+bool rnic_shared_ring_waits(const RnicSharedRing *ring);
 
 /*
  * Octets taken of @iov, 0 if there is no room; -1 with errno: EPIPE (nobody has
@@ -69,8 +81,6 @@ bool rnic_shared_ring_silent(const RnicSharedRing *ring);
  */
 ssize_t rnic_shared_ring_write(RnicSharedRing *ring, const struct iovec *iov,
                                size_t count);
-
-bool rnic_shared_ring_empty(const RnicSharedRing *ring);
 
 /* Octets put into @iov, 0 if there are none; -1 with errno: EPROTO. */
 ssize_t rnic_shared_ring_read(RnicSharedRing *ring, const struct iovec *iov,

@@ -176,38 +176,61 @@ static void test_off(void)
     world_free(w);
 }
 
-/* Some other file is no offer, and no mistake. */
+/* Up to the MPA Reply, in which the peer sends @fd; takes it. */
+static Connection *reply_with(int fd)
+{
+    Connection *c = connection_prepare(NULL);
+    uint16_t port;
+    int listener = wire_listen(2, &port);
+    uint8_t octets[64];
+    size_t length;
+
+    g_assert_cmpuint(rnic_try_connect(c->r, &c->qp, wire_guest_ip(2), port, 1,
+                                      1, 5, NULL, 0), ==, RNIC_ST_OK);
+    c->peer = wire_accept(c->r->qts, listener);
+    wire_mpa_get(c->peer, &c->request);
+    c->reply = wire_mpa_reply(&c->request);
+    length = wire_mpa_encode(&c->reply, octets);
+    g_assert_cmpint(wire_send_with(c->peer->fd, octets, length, &fd, 1), ==,
+                    length);
+    close(fd);
+    close(listener);
+    return c;
+}
+
+/* Memory that says something else is no offer, and no mistake. */
 static void test_no_offer(void)
 {
-    static const char *const files[] = { "/dev/null", "/dev/zero", "/" };
-    World *w;
+    static const char *const texts[] = { "", "rnic-ring 2\n", "rnic-ring 1" };
+
+    set_fabric("unix");
+    for (unsigned i = 0; i < G_N_ELEMENTS(texts); i++) {
+        World *w = g_new0(World, 1);
+        int fd = memfd_create("test", MFD_CLOEXEC);
+
+        g_assert_cmpint(write(fd, texts[i], strlen(texts[i])), >=, 0);
+        w->c = reply_with(fd);
+        g_assert_cmpint(rnic_expect_cm(w->c->r, RNIC_CM_CONNECT_REPLY).status,
+                        ==, RNIC_CM_OK);
+        check_writes_out(w, 10);
+        g_assert_null(w->c->peer->ring_in);
+        world_free(w);
+    }
+    set_fabric("unix-rings");
+}
+
+/* A file that is not memory may be one that nobody gets rid of. */
+static void test_other_files(void)
+{
+    static const char *const files[] = { "/dev/null", "/", "/proc/self/stat" };
 
     set_fabric("unix");
     for (unsigned i = 0; i < G_N_ELEMENTS(files); i++) {
-        Connection *c = connection_prepare(NULL);
-        uint16_t port;
-        int listener = wire_listen(2, &port);
-        int fd = open(files[i], O_RDONLY | O_CLOEXEC);
-        uint8_t octets[64];
-        size_t length;
+        Connection *c = reply_with(open(files[i], O_RDONLY | O_CLOEXEC));
 
-        g_assert_cmpuint(rnic_try_connect(c->r, &c->qp, wire_guest_ip(2), port,
-                                          1, 1, 5, NULL, 0), ==, RNIC_ST_OK);
-        c->peer = wire_accept(c->r->qts, listener);
-        wire_mpa_get(c->peer, &c->request);
-        c->reply = wire_mpa_reply(&c->request);
-        length = wire_mpa_encode(&c->reply, octets);
-        g_assert_cmpint(wire_send_with(c->peer->fd, octets, length, &fd, 1), ==,
-                        length);
-        close(fd);
-        close(listener);
-        g_assert_cmpint(rnic_expect_cm(c->r, RNIC_CM_CONNECT_REPLY).status, ==,
+        g_assert_cmpint(rnic_expect_cm(c->r, RNIC_CM_CONNECT_REPLY).status, !=,
                         RNIC_CM_OK);
-        w = g_new0(World, 1);
-        w->c = c;
-        check_writes_out(w, 10);
-        g_assert_null(c->peer->ring_in);
-        world_free(w);
+        connection_free(c);
     }
     set_fabric("unix-rings");
 }
@@ -230,6 +253,57 @@ static void test_fin(void)
         rnic_expect_async(w->c->r, RNIC_AE_LLP_CLOSE_COMPLETE,
                           w->c->qp.number);
         expect_placed(w, i, 60000);
+        connection_recycle(w->c);
+        connection_establish(w->c, NULL);
+    }
+    world_free(w);
+}
+
+/*
+ * More than the device reads in a turn of its event loop, all of it there
+ * before the first turn, and no bell is rung again.
+ */
+static void put_much(World *w, unsigned count)
+{
+    pid_t pid = qtest_pid(w->c->r->qts);
+
+    w->c->peer->ring_size = 8 * 1024 * 1024;
+    fence(w);
+    g_assert_cmpint(kill(pid, SIGSTOP), ==, 0);
+    for (unsigned i = 0; i < count; i++) {
+        put_write(w, i, LENGTH);
+    }
+    g_assert_cmpint(kill(pid, SIGCONT), ==, 0);
+}
+
+static void test_much(void)
+{
+    enum { MUCH = 60 };
+    World *w = world_new(NULL);
+
+    for (unsigned i = 0; i < 5; i++) {
+        connection_fill(w->c, 0, w->got, LENGTH);
+        put_much(w, MUCH);
+        fence(w);
+        expect_placed(w, MUCH - 1, LENGTH);
+    }
+    world_free(w);
+}
+
+static void test_fin_behind_much(void)
+{
+    enum { MUCH = 60 };
+    World *w = world_new(NULL);
+
+    for (unsigned i = 0; i < 5; i++) {
+        connection_fill(w->c, 0, w->got, LENGTH);
+        put_much(w, MUCH);
+        wire_shutdown(w->c->peer);
+        rnic_expect_cm(w->c->r, RNIC_CM_PEER_CLOSE);
+        g_assert_cmpint(wire_end(w->c->peer), ==, WIRE_FIN);
+        rnic_expect_async(w->c->r, RNIC_AE_LLP_CLOSE_COMPLETE,
+                          w->c->qp.number);
+        expect_placed(w, MUCH - 1, LENGTH);
         connection_recycle(w->c);
         connection_establish(w->c, NULL);
     }
@@ -358,7 +432,8 @@ static void test_two_devices(void)
     for (unsigned e = 0; e < 2; e++) {
         ends[e] = connection_prepare(&options);
         connection_fill(ends[e], 0, data, CONNECTION_MR_SIZE);
-        rnic_create_mr(ends[e]->r, &big[e], ends[e]->r->pd, BIG, RNIC_TEST_ACCESS_ALL);
+        rnic_create_mr(ends[e]->r, &big[e], ends[e]->r->pd, BIG,
+                       RNIC_TEST_ACCESS_ALL);
     }
     connect_devices(ends[0], ends[1]);
     for (unsigned i = 0; i < BIG_COUNT + 8; i++) {
@@ -414,6 +489,15 @@ static void send_unsealed(World *w)
     send_ring_of(w, memory);
 }
 
+static void send_other_bell(World *w)
+{
+    int fds[2] = { wire_ring_memory(65536), open("/dev/null", O_RDWR) };
+
+    g_assert_cmpint(wire_send_with(w->c->peer->fd, "x", 1, fds, 2), ==, 1);
+    close(fds[0]);
+    close(fds[1]);
+}
+
 static void send_odd_size(World *w)
 {
     send_ring_of(w, wire_ring_memory(65536 + 4096));
@@ -467,8 +551,9 @@ static void tail_too_far(World *w)
 static void test_mistakes(void)
 {
     static void (*const mistakes[])(World *w) = {
-        send_three, send_no_ring, send_unsealed, send_odd_size, send_huge,
-        send_second, send_beside, head_too_far, tail_too_far,
+        send_three, send_no_ring, send_unsealed, send_other_bell,
+        send_odd_size, send_huge, send_second, send_beside, head_too_far,
+        tail_too_far,
     };
     World *w = world_new(NULL);
 
@@ -537,7 +622,10 @@ int main(int argc, char **argv)
     qtest_add_func("rnic/unix-rings/plain-peer", test_plain_peer);
     qtest_add_func("rnic/unix-rings/off", test_off);
     qtest_add_func("rnic/unix-rings/no-offer", test_no_offer);
+    qtest_add_func("rnic/unix-rings/other-files", test_other_files);
     qtest_add_func("rnic/unix-rings/fin", test_fin);
+    qtest_add_func("rnic/unix-rings/much", test_much);
+    qtest_add_func("rnic/unix-rings/fin-behind-much", test_fin_behind_much);
     qtest_add_func("rnic/unix-rings/own-fin", test_own_fin);
     qtest_add_func("rnic/unix-rings/full", test_full);
     qtest_add_func("rnic/unix-rings/killed", test_killed);
