@@ -8,7 +8,7 @@
  *   - The first octets each end sends come with one descriptor: it can receive
  *     by a ring.  Who does not expect a descriptor does not notice.
  *   - An end that knows this of the other, and has sent much, makes a ring and
- * *     sends the next octet by the socket, with two descriptors: memory, bell.
+ *     sends the next octet by the socket, with two descriptors: memory, bell.
  *     All octets behind that one come by the ring.  The end of the direction
  *     (FIN) still is that of the socket.
  *
