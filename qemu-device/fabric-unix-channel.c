@@ -29,8 +29,11 @@ enum {
     /* A stream that has sent less is not worth a ring's memory. */
     RING_AFTER = 256 * 1024,
 
-    /* Rings to send by, of the whole process: 128 MiB. */
+    /* Rings to send by, of the whole process: 256 MiB. */
     RINGS_MAX = 256,
+
+    /* Threads that wait for a close(2), of the whole process. */
+    CLOSERS_MAX = 16,
 };
 
 /* What the descriptor at the beginning of a stream is the file of. */
@@ -50,7 +53,7 @@ struct RnicUnixChannel {
     bool offered;
     bool peer_takes_rings;
     size_t sent;                /* by the socket */
-    RnicSharedRing *tx;               /* NULL: the socket */
+    RnicSharedRing *tx;         /* NULL: the socket */
     RnicSharedRing *rx;
     bool look;                  /* beside the ring, at the socket */
     bool ended;                 /* no more comes */
@@ -255,22 +258,38 @@ static bool is_unix_socket(int fd)
            domain == AF_UNIX;
 }
 
+static int closers;             /* all threads' */
+
+/* While too many wait, streams are plain sockets to both ends. */
+static bool may_take_descriptors(void)
+{
+    return qatomic_read(&closers) < CLOSERS_MAX;
+}
+
 static void *close_and_end(void *opaque)
 {
     close(GPOINTER_TO_INT(opaque));
+    qatomic_dec(&closers);
     return NULL;
 }
 
-/* What may wait does so in a thread of its own; it ends its stream, too. */
+/*
+ * What may wait does so in a thread of its own; it ends its stream, too.  With
+ * too many of them it stays open instead: only streams that were offered rings
+ * before can bring more.
+ */
 static void close_unknown(int fd)
 {
     QemuThread thread;
 
     if (is_memory(fd) || is_unix_socket(fd)) {
         close(fd);
-    } else {
+    } else if (qatomic_fetch_inc(&closers) < CLOSERS_MAX) {
         qemu_thread_create(&thread, "rnic-close", close_and_end,
                            GINT_TO_POINTER(fd), QEMU_THREAD_DETACHED);
+    } else {
+        qatomic_dec(&closers);
+        trace_rnic_err_fabric_unix_left_open(fd);
     }
 }
 
@@ -347,16 +366,18 @@ static ssize_t read_socket(RnicUnixChannel *c, const struct iovec *iov,
         struct cmsghdr header;
         char space[CMSG_SPACE(2 * sizeof(int))];
     } control;
+    /* Of an end that has offered nothing nothing is expected. */
+    bool take = c->offered || may_take_descriptors();
     struct msghdr msg = {
         .msg_iov = (struct iovec *)iov,
         .msg_iovlen = niov,
-        .msg_control = &control,
-        .msg_controllen = sizeof(control),
+        .msg_control = take ? &control : NULL,
+        .msg_controllen = take ? sizeof(control) : 0,
     };
     ssize_t n = RETRY_ON_EINTR(recvmsg(c->parent_obj.fd, &msg,
                                        MSG_CMSG_CLOEXEC));
 
-    if (n >= 0 && !take_control(c, &msg)) {
+    if (n >= 0 && take && !take_control(c, &msg)) {
         errno = EPROTO;
         return -1;
     }
@@ -516,7 +537,8 @@ static ssize_t begin_ring(RnicUnixChannel *c, const struct iovec *iov,
 static ssize_t write_socket(RnicUnixChannel *c, const struct iovec *iov,
                             size_t niov, int flags, Error **errp)
 {
-    int fd = c->rings && !c->offered ? offer() : -1;
+    bool first = c->rings && c->sent == 0 && may_take_descriptors();
+    int fd = first ? offer() : -1;
     ssize_t n = socket_writev(QIO_CHANNEL(c), iov, niov, fd < 0 ? NULL : &fd,
                               fd < 0 ? 0 : 1, flags, errp);
 

@@ -12,6 +12,9 @@
  *     All octets behind that one come by the ring.  The end of the direction
  *     (FIN) still is that of the socket.
  *
+ * There is no reset on such a socket.  A peer that ends both directions at
+ * once, before this end has closed its own, has reset the connection.
+ *
  * A channel belongs to one thread at a time.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later

@@ -11,9 +11,6 @@
  * by which the other end knows it, and removes the file at once: the name stays
  * with the socket.
  *
- * There is no reset on such a socket.  A peer that ends both directions at
- * once, before this end has closed its own, has reset the connection.
- *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
 

@@ -9,6 +9,7 @@
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
+#include <netinet/in.h>
 #include <sys/mman.h>
 
 #include "connection.h"
@@ -233,6 +234,64 @@ static void test_other_files(void)
         connection_free(c);
     }
     set_fabric("unix-rings");
+}
+
+/* A socket that close(2) waits for: what it has sent nobody takes. */
+static int lingering_socket(int listener)
+{
+    struct sockaddr_in in = { .sin_family = AF_INET };
+    socklen_t length = sizeof(in);
+    struct linger linger = { .l_onoff = 1, .l_linger = 10 };
+    static const uint8_t octets[65536];
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    g_assert_cmpint(getsockname(listener, (void *)&in, &length), ==, 0);
+    g_assert_cmpint(connect(fd, (void *)&in, sizeof(in)), ==, 0);
+    while (send(fd, octets, sizeof(octets), MSG_DONTWAIT) > 0) {
+        /* until both ends are full */
+    }
+    g_assert_cmpint(setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger,
+                               sizeof(linger)), ==, 0);
+    return fd;
+}
+
+static int tcp_listener(void)
+{
+    struct sockaddr_in in = { .sin_family = AF_INET,
+                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    g_assert_cmpint(bind(fd, (void *)&in, sizeof(in)), ==, 0);
+    g_assert_cmpint(listen(fd, 64), ==, 0);
+    return fd;
+}
+
+/* One that takes long to be closed does not hold up the device. */
+static void test_slow_close(void)
+{
+    int listener = tcp_listener();
+    gint64 start = g_get_monotonic_time();
+    World *w;
+
+    for (unsigned i = 0; i < 3; i++) {
+        Connection *c;
+
+        set_fabric("unix");
+        c = reply_with(lingering_socket(listener));
+        g_assert_cmpint(rnic_expect_cm(c->r, RNIC_CM_CONNECT_REPLY).status, !=,
+                        RNIC_CM_OK);
+        set_fabric("unix-rings");
+        g_assert_cmpuint(rnic_query_counters(c->r).endpoints, ==, 0);
+        g_assert_cmpint(g_get_monotonic_time() - start, <, 9 * G_USEC_PER_SEC);
+        close(listener);        /* resets, so that QEMU can end */
+        listener = tcp_listener();
+        start = g_get_monotonic_time();
+        connection_free(c);
+    }
+    close(listener);
+    w = world_new(NULL);
+    check_writes_out(w, COUNT);
+    world_free(w);
 }
 
 /* -------------------------------------------------------------------- ends */
@@ -623,6 +682,7 @@ int main(int argc, char **argv)
     qtest_add_func("rnic/unix-rings/off", test_off);
     qtest_add_func("rnic/unix-rings/no-offer", test_no_offer);
     qtest_add_func("rnic/unix-rings/other-files", test_other_files);
+    qtest_add_func("rnic/unix-rings/slow-close", test_slow_close);
     qtest_add_func("rnic/unix-rings/fin", test_fin);
     qtest_add_func("rnic/unix-rings/much", test_much);
     qtest_add_func("rnic/unix-rings/fin-behind-much", test_fin_behind_much);
