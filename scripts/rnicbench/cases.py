@@ -6,6 +6,8 @@
 
 """The cases of the benchmark."""
 
+import collections
+
 SIZES = {"64b": 64, "4k": 4096, "64k": 65536, "1m": 1 << 20}
 
 RNIC = ("rnic_tcp", "rnic_unix")
@@ -16,18 +18,32 @@ VARIANTS = RNIC + SOFTWARE + RAW
 IDLE_MANY = 1000    # QPs beside an active one, and to weigh one
 IDLE_FEW = 100      # QPs while the processor time is taken
 
+# How often a session runs a step whose figures the targets compare and which
+# moves data as fast as the host can: such a figure is twice as large when Linux
+# happens to put the two data threads on two processors, and it takes many
+# samples until a median is no longer one of chance.
+AGAIN = 3
+
 
 class Step:
-    """words: for the guests; raw: for raw-llp or None; quick: in that mode."""
+    """
+    words: for the guests; raw: for raw-llp or None; quick: in that mode; times:
+    how often in a session, of rnic and of the sockets alone.
+    """
 
     def __init__(self, name, words, raw=None, quick=False, crc=False,
-                 only=VARIANTS):
+                 only=VARIANTS, times=1):
         self.name = name
         self.words = words
         self.raw = raw
         self.quick = quick
         self.crc = crc          # with a device that demands CRC
         self.only = only
+        self.times = times
+
+
+# A step's turn in a session. name: one of its own, as files are named so.
+Run = collections.namedtuple("Run", "name step")
 
 
 def _bandwidth(operation, size, more="", **how):
@@ -46,25 +62,28 @@ def _steps():
         for operation in ("write", "read", "send"):
             yield Step(f"{operation}_bw_{size}", _bandwidth(operation, size),
                        _raw_bandwidth(size),
-                       quick=size in ("64b", "1m") or operation == "write")
+                       quick=size in ("64b", "1m") or operation == "write",
+                       times=AGAIN if size == "1m" or (operation, size) ==
+                       ("write", "64k") else 1)
     # perftest knows no duration together with events.
     yield Step("send_bw_1m_event",
                f"perftest ib_send_bw -s {SIZES['1m']} -n @N -e",
-               _raw_bandwidth("1m"), quick=True)
+               _raw_bandwidth("1m"), quick=True, times=AGAIN)
     for operation in ("write", "send", "read"):
         yield Step(f"{operation}_lat_8b",
                    f"perftest ib_{operation}_lat -s 8 -n 1000",
                    ["latency", "8", "20000"] if operation != "read" else None,
                    quick=operation == "write")
     yield Step("write_bw_64k_q16", _bandwidth("write", "64k", "-q 16"),
-               quick=True)
+               quick=True, times=AGAIN)
     yield Step("write_bw_64k_q64", _bandwidth("write", "64k", "-q 64"))
-    yield Step("qps_16", "load -q 16 -s 64k -t @D", quick=True)
+    yield Step("qps_16", "load -q 16 -s 64k -t @D", quick=True, times=AGAIN)
     yield Step("write_bw_64k_beside_1000",
-               f"beside {IDLE_MANY} ib_write_bw -s 65536 -D @D -f 1")
+               f"beside {IDLE_MANY} ib_write_bw -s 65536 -D @D -f 1",
+               times=AGAIN)
     for operation in ("write", "send"):
         yield Step(f"{operation}_bw_1m_crc", _bandwidth(operation, "1m"),
-                   quick=True, crc=True, only=RNIC)
+                   quick=True, crc=True, only=RNIC, times=AGAIN)
     yield Step("connect_rate", "churn 100", ["connect", "2000"], quick=True)
     yield Step("register_1g", "register -s 1024M")
     yield Step("idle_cpu", f"idle {IDLE_FEW}", quick=True)
@@ -74,15 +93,21 @@ STEPS = list(_steps())
 
 
 def chosen(quick, pattern, variant, crc=False):
-    """The steps that variant runs."""
-    return [s for s in STEPS if s.crc == crc and variant in s.only and
-            (s.quick or not quick) and pattern.search(s.name)]
+    """
+    The runs of a session of variant: all steps once, then those of more times
+    again, so that a step's runs are far from each other.
+    """
+    steps = [s for s in STEPS if s.crc == crc and variant in s.only and
+             (s.quick or not quick) and pattern.search(s.name)]
+    times = 1 if quick or variant in SOFTWARE else AGAIN
+    return [Run(s.name if turn == 1 else f"{s.name}-{turn}", s)
+            for turn in range(1, times + 1) for s in steps if turn <= s.times]
 
 
-def line(step, variant, seconds):
+def line(run, variant, seconds):
     """@D: how long; @N: how many messages that takes, or nearly."""
     number = 25 if variant in SOFTWARE else 4000
-    return (f"{step.name} {step.words}".replace("@D", str(seconds))
+    return (f"{run.name} {run.step.words}".replace("@D", str(seconds))
             .replace("@N", str(number * seconds)))
 
 

@@ -26,35 +26,35 @@ MOST_LOST = 6       # guests of one session
 STEP_LIMIT = 120    # seconds for all attempts of a step together, on average
 
 
-def _prepare(directory, variant, steps, seconds):
+def _prepare(directory, variant, runs, seconds):
     shutil.rmtree(directory, ignore_errors=True)
     os.makedirs(os.path.join(directory, "out"))
     for path in glob.glob(os.path.join(HERE, "guest", "*")):
         shutil.copy(path, directory)
     with open(os.path.join(directory, "steps"), "w", encoding="ascii") as f:
-        for step in steps:
-            f.write(cases.line(step, variant, seconds) + "\n")
+        for run in runs:
+            f.write(cases.line(run, variant, seconds) + "\n")
 
 
-def _read(directory, step):
+def _read(directory, run):
     try:
-        with open(os.path.join(directory, "out", step.name),
+        with open(os.path.join(directory, "out", run.name),
                   encoding="utf-8", errors="replace") as f:
-            return results.of_guests(step, f.read())
+            return results.of_guests(run.step, f.read())
     except FileNotFoundError:
-        return {}
+        return []
 
 
-def _started(directory, step):
-    return bool(glob.glob(os.path.join(directory, f".signal-{step.name}.*")))
+def _started(directory, run):
+    return bool(glob.glob(os.path.join(directory, f".signal-{run.name}.*")))
 
 
-def _run(directory, variant, steps, options, crc):
+def _virtual_machines(directory, variant, runs, options, crc):
     """vm-run's exit status."""
-    _prepare(directory, variant, steps, options.seconds_of(variant))
+    _prepare(directory, variant, runs, options.seconds_of(variant))
     command = [os.path.join(TOP, "scripts", "vm-run"), "--mem", str(MEMORY),
                "--cpus", str(options.cpus),
-               "--timeout", str(120 + STEP_LIMIT * len(steps)),
+               "--timeout", str(120 + STEP_LIMIT * len(runs)),
                *OPTIONS[variant]]
     if crc:
         command += ["--device-opts", "mpa-crc=on"]
@@ -64,23 +64,23 @@ def _run(directory, variant, steps, options, crc):
     return done.returncode
 
 
-def session(directory, variant, steps, options, crc=False):
+def session(directory, variant, runs, options, crc=False):
     """
-    options: of scripts/bench; seconds_of and cpus count here. Returns (case ->
-    value of all steps that came to a result, steps that guests died of). A
-    guest's end (siw's kernel side does crash) costs the step it was at: new
-    guests go on behind it, or begin again if they were at none.
+    options: of scripts/bench; seconds_of and cpus count here. Returns ([(case,
+    value)...] of all runs that came to a result, names of the runs that guests
+    died of). A guest's end (siw's kernel side does crash) costs the run it was
+    at: new guests go on behind it, or begin again if they were at none.
     """
-    found, lost = {}, []
-    while steps and len(lost) <= MOST_LOST:
+    found, lost = [], []
+    while runs and len(lost) <= MOST_LOST:
         place = directory + "".join("+" for _ in lost)
-        status = _run(place, variant, steps, options, crc)
-        for step in steps:
-            found.update(_read(place, step))
-        started = [s for s in steps if _started(place, s)]
+        status = _virtual_machines(place, variant, runs, options, crc)
+        for run in runs:
+            found += _read(place, run)
+        started = [r for r in runs if _started(place, r)]
         if status == 0:
             break
         if started:
-            steps = steps[steps.index(started[-1]) + 1:]
+            runs = runs[runs.index(started[-1]) + 1:]
         lost.append(started[-1].name if started else "boot")
     return found, lost

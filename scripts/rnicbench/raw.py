@@ -19,18 +19,23 @@ def build(directory):
     return program
 
 
-def session(program, variant, steps, seconds):
-    """case -> value. What is the same call for several cases is made once."""
-    outputs, found = {}, {}
-    for step in steps:
-        if not step.raw:
+def session(program, variant, runs, seconds):
+    """
+    [(case, value)...]. What is the same call for several cases is made once in
+    each turn.
+    """
+    outputs, found = {}, []
+    for run in runs:
+        if not run.step.raw:
             continue
-        call = tuple([variant.split("_")[1]] +
-                     cases.raw_arguments(step, seconds))
-        if call not in outputs:
+        turn = run.name.removeprefix(run.step.name)
+        call = [variant.split("_")[1],
+                *cases.raw_arguments(run.step, seconds)]
+        key = (turn, *call)
+        if key not in outputs:
             done = subprocess.run([program, *call], stdout=subprocess.PIPE,
                                   text=True, check=False,
                                   timeout=60 + 2 * seconds)
-            outputs[call] = done.stdout
-        found.update(results.of_raw(step, outputs[call]))
+            outputs[key] = done.stdout
+        found += results.of_raw(run.step, outputs[key])
     return found

@@ -176,7 +176,16 @@ def _machine(options):
             f"Linux {platform.release()}; guests with {options.cpus} virtual "
             f"processor(s); medians of {options.rounds} "
             f"round(s), {options.seconds} s each, siw and rxe "
-            f"{options.seconds_of('siw')} s\n")
+            f"{options.seconds_of('siw')} s" +
+            ("" if options.quick else f"; what the targets compare, of rnic "
+             f"and of sockets, {cases.AGAIN} times in each round") + "\n")
+
+
+def write_samples(path, values):
+    """case -> variant -> values in the order they were taken in."""
+    with open(path + "-samples.json", "w", encoding="ascii") as f:
+        json.dump(values, f, indent=1)
+        f.write("\n")
 
 
 def write(path, table, options):

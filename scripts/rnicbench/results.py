@@ -86,14 +86,15 @@ KINDS = {"perftest": _perftest, "beside": _perftest, "load": _load,
 
 
 def of_guests(step, text):
-    return dict(KINDS[step.words.split()[0]](step.name, text))
+    """[(case, value)...]"""
+    return list(KINDS[step.words.split()[0]](step.name, text))
 
 
 def of_raw(step, text):
+    """[(case, value)...]"""
     numbers = [float(n) for n in re.findall(r"[\d.]+", text)]
-    if not numbers:
-        return {}
-    found = {step.name: numbers[0]}
-    if "_bw_" in step.name and len(numbers) > 1:
-        found[step.name.replace("_bw_", "_rate_")] = numbers[1]
+    found = [(step.name, n) for n in numbers[:1]]
+    if "_bw_" in step.name:
+        found += [(step.name.replace("_bw_", "_rate_"), n)
+                  for n in numbers[1:2]]
     return found
