@@ -26,8 +26,14 @@ TRACES = ("rnic_err_*", "rnic_ub_*", "rnic_terminate_*", "rnic_qp_state")
 PR_SET_PDEATHSIG = 1
 
 
-def _die_with_parent():
-    """In the child: no QEMU outlives its vm-run, whatever kills that."""
+def _in_the_child():
+    """
+    Ctrl-C at the terminal is for vm-run, which ends its guests; and no QEMU
+    outlives its vm-run, whatever kills that. A group, not a session: where
+    Linux shares the processors out by session (sched_autogroup), a guest's
+    threads could wait for seconds while another guest polls.
+    """
+    os.setpgrp()
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
@@ -173,8 +179,7 @@ class Guest:
         with open(self.file(".qemu"), "wb") as errors:
             self.process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=errors,
-                stderr=errors, preexec_fn=_die_with_parent,
-                start_new_session=True,
+                stderr=errors, preexec_fn=_in_the_child,
                 env=dict(os.environ, TMPDIR="/var/tmp"))
         self.started = time.monotonic()
 
