@@ -28,14 +28,34 @@ static void update_handlers(RnicStream *st)
                                    st->opaque);
 }
 
+static void free_stream(RnicStream *st)
+{
+    if (st->in_use) {
+        return;                 /* rested() will */
+    }
+    g_free(st->rx_buffer);
+    g_free(st->stage);
+    g_free(st);
+}
+
+/*
+ * A stream that rests on stays as it is: to take its socket out of the event
+ * loop and put it back costs a search of all that are there.
+ */
 static void rested(void *opaque)
 {
     RnicStream *st = opaque;
 
-    st->resting = false;
-    update_handlers(st);
+    st->in_use = true;
     if (!st->read_paused) {
-        st->on_readable(st->opaque);    /* which may free the stream */
+        st->on_readable(st->opaque);
+    }
+    st->in_use = false;
+    if (st->detached) {
+        free_stream(st);
+    } else if (!timer_pending(&st->rest_timer)) {
+        st->resting = false;
+        update_handlers(st);
     }
 }
 
@@ -88,15 +108,9 @@ RnicStream *rnic_stream_new(const RnicStreamSetup *setup, AioContext *ctx,
     return st;
 }
 
-static void free_stream(RnicStream *st)
-{
-    g_free(st->rx_buffer);
-    g_free(st->stage);
-    g_free(st);
-}
-
 static void detach(RnicStream *st)
 {
+    st->detached = true;
     timer_del(&st->rest_timer);
     qio_channel_set_aio_fd_handler(st->ioc, st->ctx, NULL, st->ctx, NULL,
                                    NULL);
@@ -135,12 +149,14 @@ void rnic_stream_resume_reading(RnicStream *st)
 
 void rnic_stream_rest(RnicStream *st)
 {
-    if (st->resting || !st->may_rest) {
+    if (!st->may_rest || timer_pending(&st->rest_timer)) {
         return;
     }
     trace_rnic_stream_rests(st);
-    st->resting = true;
-    update_handlers(st);
+    if (!st->resting) {
+        st->resting = true;
+        update_handlers(st);
+    }
     timer_mod_ns(&st->rest_timer, qemu_clock_get_ns(QEMU_CLOCK_REALTIME) +
                  REST_US * SCALE_US);
 }

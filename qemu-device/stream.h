@@ -46,7 +46,11 @@ typedef struct RnicStream {
     bool write_handler;
     bool read_paused;
     bool may_rest;
-    bool resting;               /* rest_timer runs, see rnic_stream_rest() */
+    bool resting;               /* not read as soon as more arrives */
+    bool in_use;                /* by a function that frees it if detached */
+    bool detached;
+    unsigned busy_epoch;
+    size_t receive_buffer;
     QEMUTimer rest_timer;
     bool fin_wanted;            /* send FIN once the stage is empty */
     bool fin_sent;
