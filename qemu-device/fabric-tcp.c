@@ -25,6 +25,7 @@
 #include "fabric.h"
 #include "fabric-accept.h"
 #include "fabric-map.h"
+#include "fabric-tcp.h"
 #include "fabric-tls.h"
 #include "trace.h"
 
@@ -220,6 +221,28 @@ static void spare_pacing(int fd, const RnicAddr *end)
 static int channel_fd(QIOChannel *ioc)
 {
     return QIO_CHANNEL_SOCKET(ioc)->fd;
+}
+
+void rnic_fabric_tcp_set_backlog(QIOChannel *ioc, size_t octets)
+{
+#ifdef SO_BUF_LOCK
+    /* The host takes what it allows for one that is too large. */
+    const int size = octets ? MIN(octets, INT_MAX) : INT_MAX;
+    const int as_the_host_likes = 0;
+    int fd = channel_fd(ioc);
+    RnicAddr peer;
+
+    if (!socket_address(fd, getpeername, &peer) ||
+        !rnic_ip_is_loopback(peer.ip)) {
+        return;
+    }
+    trace_rnic_tcp_backlog(ioc, octets);
+    setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
+    if (octets == 0) {
+        setsockopt(fd, SOL_SOCKET, SO_BUF_LOCK, &as_the_host_likes,
+                   sizeof(as_the_host_likes));
+    }
+#endif
 }
 
 static bool uses_tls(const RnicFabricTcp *tcp)

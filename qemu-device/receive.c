@@ -573,6 +573,21 @@ static size_t read_on(RnicQp *qp)
     return total;
 }
 
+static void bulk_arrived(RnicQp *qp, size_t octets)
+{
+    RnicStream *st = qp->stream;
+
+    if (!rnic_worker_full_flow(qp->worker, octets)) {
+        return;
+    }
+    rnic_stream_share(st, rnic_worker_busy_streams(qp->worker,
+                                                   &st->busy_period));
+    if (octets < OCTETS_PER_TURN &&
+        iwarp_rx_missing(&st->rx) >= DIRECT_MIN) {
+        rnic_stream_rest(st);
+    }
+}
+
 void rnic_receive(RnicQp *qp)
 {
     size_t total;
@@ -580,9 +595,7 @@ void rnic_receive(RnicQp *qp)
     /* What start-up or an earlier turn has left in the buffer. */
     process_buffer(qp);
     total = read_on(qp);
-    if (total >= DIRECT_MIN && rnic_worker_full_flow(qp->worker, total) &&
-        total < OCTETS_PER_TURN && qp->state == RNIC_QPS_RTS &&
-        iwarp_rx_missing(&qp->stream->rx) >= DIRECT_MIN) {
-        rnic_stream_rest(qp->stream);
+    if (total >= DIRECT_MIN && qp->state == RNIC_QPS_RTS) {
+        bulk_arrived(qp, total);
     }
 }

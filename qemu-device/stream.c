@@ -10,11 +10,21 @@
 #include "qemu/main-loop.h"
 #include "dma.h"
 #include "fabric.h"
+#include "fabric-tcp.h"
 #include "stream.h"
 #include "trace.h"
 
 enum {
     REST_US = 30,
+
+    /*
+     * Octets that wait in sockets leave the processor's cache before they are
+     * read, and each socket may hold megabytes.  What a few streams have
+     * waiting is the host's to find; many share so much.
+     */
+    MANY_BUSY = 8,
+    BACKLOG_OF_ALL = 2 * 1024 * 1024,
+    BACKLOG_MIN = 64 * 1024,
 };
 
 static void update_handlers(RnicStream *st)
@@ -59,15 +69,11 @@ static void rested(void *opaque)
     }
 }
 
-/*
- * The main loop's timers count in milliseconds, far too long; and a UNIX socket
- * holds too little for its sender to go on meanwhile.
- */
-static bool may_rest(QIOChannel *ioc, AioContext *ctx)
+static bool is_plain_tcp(QIOChannel *ioc)
 {
     Object *socket = object_dynamic_cast(OBJECT(ioc), TYPE_QIO_CHANNEL_SOCKET);
 
-    return socket && ctx != iohandler_get_aio_context() &&
+    return socket &&
            QIO_CHANNEL_SOCKET(socket)->localAddr.ss_family != AF_UNIX;
 }
 
@@ -101,7 +107,7 @@ RnicStream *rnic_stream_new(const RnicStreamSetup *setup, AioContext *ctx,
     st->on_writable = on_writable;
     st->opaque = opaque;
     st->read_paused = true;
-    st->may_rest = may_rest(setup->ioc, ctx);
+    st->plain_tcp = is_plain_tcp(setup->ioc);
     /* Of the host's time: a stopped guest's streams do not stay resting. */
     aio_timer_init(ctx, &st->rest_timer, QEMU_CLOCK_REALTIME, SCALE_NS,
                    rested, st);
@@ -147,9 +153,18 @@ void rnic_stream_resume_reading(RnicStream *st)
     }
 }
 
+/*
+ * The main loop's timers count in milliseconds, far too long; and a UNIX socket
+ * holds too little for its sender to go on meanwhile.
+ */
+static bool may_rest(const RnicStream *st)
+{
+    return st->plain_tcp && st->ctx != iohandler_get_aio_context();
+}
+
 void rnic_stream_rest(RnicStream *st)
 {
-    if (!st->may_rest || timer_pending(&st->rest_timer)) {
+    if (!may_rest(st) || timer_pending(&st->rest_timer)) {
         return;
     }
     trace_rnic_stream_rests(st);
@@ -159,6 +174,17 @@ void rnic_stream_rest(RnicStream *st)
     }
     timer_mod_ns(&st->rest_timer, qemu_clock_get_ns(QEMU_CLOCK_REALTIME) +
                  REST_US * SCALE_US);
+}
+
+void rnic_stream_share(RnicStream *st, unsigned busy)
+{
+    size_t backlog = busy < MANY_BUSY
+                     ? 0 : MAX(pow2floor(BACKLOG_OF_ALL / busy), BACKLOG_MIN);
+
+    if (st->plain_tcp && st->backlog != backlog) {
+        st->backlog = backlog;
+        rnic_fabric_tcp_set_backlog(st->ioc, backlog);
+    }
 }
 
 static void set_blocked(RnicStream *st, bool blocked)

@@ -45,7 +45,9 @@ typedef struct RnicStream {
     bool blocked;               /* the socket takes no more for now */
     bool write_handler;
     bool read_paused;
-    bool may_rest;
+    bool plain_tcp;             /* of the TCP fabric, without TLS */
+    size_t backlog;             /* see rnic_stream_share(); 0: no bound */
+    unsigned busy_period;       /* of rnic_busy_streams() */
     bool resting;               /* not read as soon as more arrives */
     bool in_use;                /* by a function that frees it if detached */
     bool detached;
@@ -100,6 +102,12 @@ void rnic_stream_resume_reading(RnicStream *st);
  * threads of the device's own only; otherwise this does nothing.
  */
 void rnic_stream_rest(RnicStream *st);
+
+/*
+ * @busy streams of the worker, this one among them, carry a lot: leave the
+ * others their share of the processor's cache.
+ */
+void rnic_stream_share(RnicStream *st, unsigned busy);
 
 /* Read into @iov; *@n is the octets with OK. */
 RnicIo rnic_stream_readv(RnicStream *st, const struct iovec *iov,

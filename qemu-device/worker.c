@@ -69,6 +69,12 @@ bool rnic_worker_full_flow(RnicWorker *worker, size_t octets)
     return worker->flow_octets >= FULL_FLOW;
 }
 
+unsigned rnic_worker_busy_streams(RnicWorker *worker, unsigned *period)
+{
+    return rnic_busy_streams(&worker->busy, period,
+                             qemu_clock_get_ns(QEMU_CLOCK_REALTIME));
+}
+
 RnicWorker *rnic_worker_take(RnicState *s)
 {
     RnicWorker *best = &s->workers[0];

@@ -11,6 +11,7 @@
 #ifndef HW_RNIC_WORKER_H
 #define HW_RNIC_WORKER_H
 
+#include "busy-streams.h"
 #include "dma.h"
 #include "rnic.h"
 #include "system/iothread.h"
@@ -25,6 +26,7 @@ typedef struct RnicWorker {
     RnicDmaWindow window;       /* open within a turn only */
     int64_t flow_since;         /* rnic_worker_full_flow(); host's time, ns */
     size_t flow_octets;         /* read since then, and half of those before */
+    RnicBusyStreams busy;
 } RnicWorker;
 
 typedef void RnicWorkerFn(void *opaque);
@@ -42,6 +44,12 @@ void rnic_workers_destroy(RnicState *s);
  * gigabyte a second.  The worker's thread.
  */
 bool rnic_worker_full_flow(RnicWorker *worker, size_t octets);
+
+/*
+ * How many of the worker's streams were read in full flow of late, that of
+ * *@period among them; see rnic_busy_streams().  The worker's thread.
+ */
+unsigned rnic_worker_busy_streams(RnicWorker *worker, unsigned *period);
 
 /* The worker with the fewest QPs, one more from now on.  Main loop. */
 RnicWorker *rnic_worker_take(RnicState *s);

@@ -2,8 +2,9 @@
  * rnic: streams in full flow, which rest when they have been read empty
  *
  * A stream that is empty in the middle of a payload, while its worker reads a
- * lot, is read on after a moment.  That can be seen in a trace only;
- * what these tests show is that nothing else changes.
+ * lot, is read on after a moment; and many such streams have less waiting in
+ * the host's sockets.  Both can be seen in a trace only; what these tests show
+ * is that nothing else changes.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -16,6 +17,7 @@ enum {
     MESSAGE = 4 * 60000,        /* four segments */
     HELD = 20000,               /* octets that come last */
     TRIES = 500,
+    STREAMS = 16,               /* where many are busy at a time */
 };
 
 typedef struct World {
@@ -33,7 +35,8 @@ static void world_init(World *w, const char *properties, bool crc)
     w->log = g_strdup_printf("%s/rnic-rests-%d.log", g_get_tmp_dir(),
                              (int)getpid());
     g_unlink(w->log);
-    arguments = g_strdup_printf("-D %s -trace rnic_stream_rests", w->log);
+    arguments = g_strdup_printf("-D %s -trace rnic_stream_rests "
+                                "-trace rnic_tcp_backlog", w->log);
     w->c = connection_new(&(ConnectionOptions) {
         .arguments = arguments, .properties = properties, .crc = crc });
     rnic_pattern(w->message, MESSAGE, 5);
@@ -46,12 +49,17 @@ static void world_cleanup(World *w)
     g_free(w->log);
 }
 
-static bool rested(World *w)
+static bool logged(World *w, const char *what)
 {
     g_autofree char *text = NULL;
 
     return g_file_get_contents(w->log, &text, NULL, NULL) &&
-           strstr(text, "rnic_stream_rests");
+           strstr(text, what);
+}
+
+static bool rested(World *w)
+{
+    return logged(w, "rnic_stream_rests");
 }
 
 /* A Send of @length octets as it appears on the wire. */
@@ -197,6 +205,63 @@ static void test_ends(void)
     world_cleanup(w);
 }
 
+/* The same message to all, at the same time. */
+static void check_all(World *w, Connection **c, uint64_t wr_id)
+{
+    for (unsigned i = 0; i < STREAMS; i++) {
+        connection_recv(c[i], wr_id, 0, MESSAGE);
+    }
+    for (unsigned i = 0; i < STREAMS; i++) {
+        w->c = c[i];
+        encode(w, MESSAGE);
+        put_most(w);
+    }
+    for (unsigned i = 0; i < STREAMS; i++) {
+        static uint8_t got[MESSAGE];
+
+        wire_put(c[i]->peer, w->octets + w->length - HELD, HELD);
+        rnic_expect_cqe(c[i]->r, &c[i]->recv_cq, wr_id, RNIC_WC_SUCCESS);
+        connection_peek(c[i], 0, got, MESSAGE);
+        g_assert_cmpmem(got, MESSAGE, w->message, MESSAGE);
+        connection_fill(c[i], 0, w->octets, MESSAGE);
+    }
+    w->c = c[0];
+}
+
+/*
+ * Many busy streams share what may wait in the host's sockets; the one that is
+ * left has it for itself.  Both can be seen in a trace only.
+ */
+static void test_many_share(void)
+{
+    g_autofree World *w = g_new(World, 1);
+    Connection *c[STREAMS];
+    uint64_t wr_id = 0;
+
+    world_init(w, NULL, false);
+    c[0] = w->c;
+    for (unsigned i = 1; i < STREAMS; i++) {
+        c[i] = connection_prepare_second(c[0], &(ConnectionOptions) { });
+        connection_establish(c[i], NULL);
+    }
+    while (wr_id < TRIES && !logged(w, "at most 131072 octets")) {
+        check_all(w, c, wr_id++);
+    }
+    g_test_message("shared at try %u", (unsigned)wr_id);
+    g_assert_false(logged(w, "at most 0 octets"));
+    while (wr_id < 2 * TRIES && !logged(w, "at most 0 octets")) {
+        check_message(w, wr_id++, MESSAGE);
+    }
+    g_test_message("alone at try %u", (unsigned)wr_id);
+    g_assert_true(logged(w, "at most 131072 octets"));
+    g_assert_true(logged(w, "at most 0 octets"));
+    check_all(w, c, wr_id);
+    for (unsigned i = 1; i < STREAMS; i++) {
+        connection_free_second(c[i]);
+    }
+    world_cleanup(w);
+}
+
 /* A UNIX socket holds too little for its sender to go on meanwhile. */
 static void test_not_over_unix(void)
 {
@@ -219,6 +284,7 @@ int main(int argc, char **argv)
     qtest_add_func("rnic/full-flow/small-never", test_small_never);
     qtest_add_func("rnic/full-flow/not-in-main-loop", test_not_in_main_loop);
     qtest_add_func("rnic/full-flow/ends", test_ends);
+    qtest_add_func("rnic/full-flow/many-share", test_many_share);
     /* The last: the process keeps to its fabric. */
     qtest_add_func("rnic/full-flow/not-over-unix", test_not_over_unix);
     return g_test_run();
