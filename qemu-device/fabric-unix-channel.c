@@ -565,6 +565,34 @@ static ssize_t channel_writev(QIOChannel *ioc, const struct iovec *iov,
     return n ? n : write_socket(c, iov, niov, flags, errp);
 }
 
+void *rnic_unix_channel_room(const RnicUnixChannel *c, size_t len)
+{
+    return c->tx ? rnic_shared_ring_room(c->tx, len) : NULL;
+}
+
+void rnic_unix_channel_commit(RnicUnixChannel *c, size_t len)
+{
+    rnic_shared_ring_commit(c->tx, len);
+}
+
+void rnic_unix_channel_tell(RnicUnixChannel *c)
+{
+    if (c->tx) {
+        rnic_shared_ring_tell(c->tx);
+    }
+}
+
+const void *rnic_unix_channel_peek(const RnicUnixChannel *c, size_t *n)
+{
+    *n = 0;
+    return c->rx ? rnic_shared_ring_peek(c->rx, n) : NULL;
+}
+
+void rnic_unix_channel_consume(RnicUnixChannel *c, size_t n)
+{
+    rnic_shared_ring_consume(c->rx, n);
+}
+
 /* ----------------------------------------------------------------- end */
 
 static int channel_shutdown(QIOChannel *ioc, QIOChannelShutdown how,

@@ -33,6 +33,23 @@ RnicUnixChannel *rnic_unix_channel_new(int fd, bool rings);
 
 int rnic_unix_channel_fd(const RnicUnixChannel *c);
 
+/*
+ * Where the stream's next @len octets go, for the caller to put them there
+ * without another copy; NULL: only by writing.  Then that they are there, and,
+ * unless the caller writes next, that a peer which waits is to be told.
+ */
+void *rnic_unix_channel_room(const RnicUnixChannel *c, size_t len);
+void rnic_unix_channel_commit(RnicUnixChannel *c, size_t len);
+void rnic_unix_channel_tell(RnicUnixChannel *c);
+
+/*
+ * The stream's next octets, *@n of them, for the caller to use them where they
+ * are; 0: only by reading.  The peer can still change them.  Then that @n of
+ * those are done with.
+ */
+const void *rnic_unix_channel_peek(const RnicUnixChannel *c, size_t *n);
+void rnic_unix_channel_consume(RnicUnixChannel *c, size_t n);
+
 /* Call @fn when the channel is gone. */
 void rnic_unix_channel_at_end(RnicUnixChannel *c, GDestroyNotify fn,
                               void *opaque);

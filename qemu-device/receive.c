@@ -499,11 +499,21 @@ static void process_buffer(RnicQp *qp)
 }
 
 /* Octets to ask the socket for when they go to the buffer. */
-static size_t buffered_read(const IwarpRx *rx)
+static size_t buffered_read(const RnicStream *st)
 {
-    size_t missing = iwarp_rx_missing(rx);
+    size_t missing = iwarp_rx_missing(&st->rx);
 
-    return missing >= DIRECT_MIN ? missing + READ_BEHIND : BUFFERED_READ;
+    if (missing < DIRECT_MIN) {
+        return BUFFERED_READ;
+    }
+    /* The next FPDU may be lent, unless it has begun to be read. */
+    return st->unix_channel ? missing : missing + READ_BEHIND;
+}
+
+static void count_octets(RnicQp *qp, size_t n)
+{
+    qp->bytes_received += n;
+    rnic_count(&qp->s->counters.rx_octets, n);
 }
 
 /* Read once, payload straight to its place if it is long enough. */
@@ -529,7 +539,7 @@ static RnicIo read_some(RnicQp *qp, size_t *octets)
         room = direct < all ? 0 : MIN(room, READ_BEHIND);
     } else {
         direct = 0;
-        room = MIN(room, buffered_read(&st->rx));
+        room = MIN(room, buffered_read(st));
     }
     /* One iovec more than the map: the buffer behind the payload. */
     map.iov[map.count] = (struct iovec) { buffer, room };
@@ -540,9 +550,24 @@ static RnicIo read_some(RnicQp *qp, size_t *octets)
         iwarp_rx_placed(&st->rx, placed);
     }
     iwarp_rx_filled(&st->rx, *octets - placed);
-    qp->bytes_received += *octets;
-    rnic_count(&qp->s->counters.rx_octets, *octets);
+    count_octets(qp, *octets);
     return io;
+}
+
+/* An FPDU that need not be read; 0: there is none. */
+static size_t take_in_place(RnicQp *qp)
+{
+    RnicStream *st = qp->stream;
+    size_t octets = rnic_stream_lend(st);
+
+    if (octets) {
+        count_octets(qp, octets);
+        process_buffer(qp);
+        if (qp->stream == st) {
+            rnic_stream_take_back(st, octets);
+        }
+    }
+    return octets;
 }
 
 /* Until the socket is empty, the turn is over, or the QP leaves RTS. */
@@ -553,8 +578,14 @@ static size_t read_on(RnicQp *qp)
     size_t n;
 
     while (qp->state == RNIC_QPS_RTS && total < OCTETS_PER_TURN) {
-        RnicIo io = read_some(qp, &n);
+        RnicIo io;
 
+        n = take_in_place(qp);
+        if (n) {
+            total += n;
+            continue;
+        }
+        io = read_some(qp, &n);
         total += n;
         if (qp->state != RNIC_QPS_RTS || io == RNIC_IO_BLOCKED) {
             break;

@@ -260,6 +260,24 @@ ssize_t rnic_shared_ring_write(RnicSharedRing *ring, const struct iovec *iov,
     return done;
 }
 
+void *rnic_shared_ring_room(const RnicSharedRing *ring, size_t len)
+{
+    uint32_t used = filled(ring);
+
+    return used <= ring->size && len <= ring->size - used ? place(ring) : NULL;
+}
+
+void rnic_shared_ring_commit(RnicSharedRing *ring, size_t len)
+{
+    ring->position += len;
+    qatomic_store_release(&ring->shared->head, ring->position);
+}
+
+void rnic_shared_ring_tell(RnicSharedRing *ring)
+{
+    tell(ring, &ring->shared->receiver_waits);
+}
+
 static uint32_t available(const RnicSharedRing *ring)
 {
     return qatomic_load_acquire(&ring->shared->head) - ring->position;
@@ -294,6 +312,24 @@ ssize_t rnic_shared_ring_read(RnicSharedRing *ring, const struct iovec *iov,
         tell(ring, &ring->shared->sender_waits);
     }
     return n;
+}
+
+const void *rnic_shared_ring_peek(const RnicSharedRing *ring, size_t *n)
+{
+    uint32_t octets = available(ring);
+
+    *n = octets <= ring->size ? octets : 0;
+    return place(ring);
+}
+
+void rnic_shared_ring_consume(RnicSharedRing *ring, size_t n)
+{
+    ring->waiting = false;
+    ring->position += n;
+    qatomic_store_release(&ring->shared->tail, ring->position);
+    if (available(ring) <= ring->size / DRAINED) {
+        tell(ring, &ring->shared->sender_waits);
+    }
 }
 
 #else
@@ -337,8 +373,34 @@ ssize_t rnic_shared_ring_write(RnicSharedRing *ring, const struct iovec *iov,
     g_assert_not_reached();
 }
 
+void *rnic_shared_ring_room(const RnicSharedRing *ring, size_t len)
+{
+    return NULL;
+}
+
+void rnic_shared_ring_commit(RnicSharedRing *ring, size_t len)
+{
+    g_assert_not_reached();
+}
+
+void rnic_shared_ring_tell(RnicSharedRing *ring)
+{
+    g_assert_not_reached();
+}
+
 ssize_t rnic_shared_ring_read(RnicSharedRing *ring, const struct iovec *iov,
                               size_t count)
+{
+    g_assert_not_reached();
+}
+
+const void *rnic_shared_ring_peek(const RnicSharedRing *ring, size_t *n)
+{
+    *n = 0;
+    return NULL;
+}
+
+void rnic_shared_ring_consume(RnicSharedRing *ring, size_t n)
 {
     g_assert_not_reached();
 }

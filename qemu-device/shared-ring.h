@@ -11,7 +11,8 @@
  *
  * The peer may write anything into the ring at any time.  Each end keeps its
  * own position to itself, takes the other's for nothing but a distance that
- * cannot exceed the ring's size, and copies octets out once.
+ * cannot exceed the ring's size, and copies octets out once; payload, of which
+ * nothing but its CRC depends, it may read in place.
  *
  * A ring is one thread's.
  *
@@ -82,8 +83,29 @@ bool rnic_shared_ring_waits(const RnicSharedRing *ring);
 ssize_t rnic_shared_ring_write(RnicSharedRing *ring, const struct iovec *iov,
                                size_t count);
 
+/*
+ * The sender: where its next @len octets go, for the caller to put them there;
+ * NULL if they do not fit, which rnic_shared_ring_write() gets to the bottom of.
+ */
+void *rnic_shared_ring_room(const RnicSharedRing *ring, size_t len);
+/*
+ * They are there: the receiver has them if it looks.  If it waits, it does so
+ * until rnic_shared_ring_tell() or the next rnic_shared_ring_write(): a sender
+ * that tells of each of many pieces is interrupted by its receiver as often.
+ */
+void rnic_shared_ring_commit(RnicSharedRing *ring, size_t len);
+void rnic_shared_ring_tell(RnicSharedRing *ring);
+
 /* Octets put into @iov, 0 if there are none; -1 with errno: EPROTO. */
 ssize_t rnic_shared_ring_read(RnicSharedRing *ring, const struct iovec *iov,
                               size_t count);
+
+/*
+ * The receiver: the next octets where they are, *@n of them, 0 also where
+ * rnic_shared_ring_read() would fail.  The peer can still change them.  Then that
+ * @n of those are done with: the sender may put others there.
+ */
+const void *rnic_shared_ring_peek(const RnicSharedRing *ring, size_t *n);
+void rnic_shared_ring_consume(RnicSharedRing *ring, size_t n);
 
 #endif /* HW_RNIC_SHARED_RING_H */

@@ -25,6 +25,9 @@ enum {
     MANY_BUSY = 8,
     BACKLOG_OF_ALL = 2 * 1024 * 1024,
     BACKLOG_MIN = 64 * 1024,
+
+    /* Smaller frames leave together. */
+    LARGE_FRAME = 4096,
 };
 
 static void update_handlers(RnicStream *st)
@@ -108,6 +111,8 @@ RnicStream *rnic_stream_new(const RnicStreamSetup *setup, AioContext *ctx,
     st->opaque = opaque;
     st->read_paused = true;
     st->plain_tcp = is_plain_tcp(setup->ioc);
+    st->unix_channel = (RnicUnixChannel *)object_dynamic_cast(
+        OBJECT(setup->ioc), TYPE_RNIC_UNIX_CHANNEL);
     /* Of the host's time: a stopped guest's streams do not stay resting. */
     aio_timer_init(ctx, &st->rest_timer, QEMU_CLOCK_REALTIME, SCALE_NS,
                    rested, st);
@@ -221,6 +226,23 @@ RnicIo rnic_stream_readv(RnicStream *st, const struct iovec *iov,
     return got == QIO_CHANNEL_ERR_BLOCK ? RNIC_IO_BLOCKED : failure();
 }
 
+size_t rnic_stream_lend(RnicStream *st)
+{
+    const void *octets;
+    size_t n;
+
+    if (!st->unix_channel) {
+        return 0;
+    }
+    octets = rnic_unix_channel_peek(st->unix_channel, &n);
+    return n ? iwarp_rx_lend(&st->rx, octets, n) : 0;
+}
+
+void rnic_stream_take_back(RnicStream *st, size_t n)
+{
+    rnic_unix_channel_consume(st->unix_channel, n);
+}
+
 static void consume_stage(RnicStream *st, size_t n)
 {
     st->stage_head += n;
@@ -267,6 +289,9 @@ RnicIo rnic_stream_flush(RnicStream *st)
         io = rnic_stream_writev(st, NULL, 0, &n);
     } else {
         set_blocked(st, false);
+        if (st->unix_channel) {
+            rnic_unix_channel_tell(st->unix_channel);
+        }
     }
     if (io == RNIC_IO_OK && st->fin_wanted && !st->fin_sent) {
         qio_channel_shutdown(st->ioc, QIO_CHANNEL_SHUTDOWN_WRITE, NULL);
@@ -295,14 +320,26 @@ static uint8_t *stage_end(RnicStream *st, size_t len)
     return end;
 }
 
+/* Behind all that has left; NULL: the stage it is. */
+static uint8_t *room_beyond_stage(RnicStream *st, size_t len)
+{
+    return st->unix_channel && len > LARGE_FRAME && rnic_stream_stage_empty(st)
+           ? rnic_unix_channel_room(st->unix_channel, len) : NULL;
+}
+
 void rnic_stream_stage_frame(RnicStream *st, const struct iovec *iov,
                              size_t count)
 {
-    uint8_t *end = stage_end(st, iov_size(iov, count));
+    size_t len = iov_size(iov, count);
+    uint8_t *beyond = room_beyond_stage(st, len);
+    uint8_t *out = beyond ?: stage_end(st, len);
 
     rnic_guest_memory_begin();
-    iwarp_tx_copy(&st->tx, iov, count, end);
+    iwarp_tx_copy(&st->tx, iov, count, out);
     rnic_guest_memory_end();
+    if (beyond) {
+        rnic_unix_channel_commit(st->unix_channel, len);
+    }
 }
 
 void rnic_stream_stage_octets(RnicStream *st, const struct iovec *iov,

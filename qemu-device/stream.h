@@ -17,6 +17,7 @@
 #define HW_RNIC_STREAM_H
 
 #include "compat.h"
+#include "fabric-unix-channel.h"
 #include "io/channel.h"
 #include "qemu/timer.h"
 #include "iwarp/mpa-startup.h"
@@ -32,6 +33,7 @@ enum {
 
 typedef struct RnicStream {
     QIOChannel *ioc;
+    RnicUnixChannel *unix_channel;      /* the same, of the UNIX fabric */
     AioContext *ctx;            /* where its socket is watched */
     IwarpRx rx;
     IwarpTx tx;
@@ -51,8 +53,6 @@ typedef struct RnicStream {
     bool resting;               /* not read as soon as more arrives */
     bool in_use;                /* by a function that frees it if detached */
     bool detached;
-    unsigned busy_epoch;
-    size_t receive_buffer;
     QEMUTimer rest_timer;
     bool fin_wanted;            /* send FIN once the stage is empty */
     bool fin_sent;
@@ -114,13 +114,24 @@ RnicIo rnic_stream_readv(RnicStream *st, const struct iovec *iov,
                          size_t count, size_t *n);
 
 /*
+ * Lend the engine an FPDU that has come in whole, where the peer has put it.
+ * Returns its octets, or 0: there is none, octets have to be read.  Then, once
+ * the engine has no more events, that it is done with.
+ */
+size_t rnic_stream_lend(RnicStream *st);
+void rnic_stream_take_back(RnicStream *st, size_t n);
+
+/*
  * Write the stage, then @iov (whole frames).  *@n is the octets of @iov that
  * left.  BLOCKED, with *@n as far as it got, arms the writable handler.
  */
 RnicIo rnic_stream_writev(RnicStream *st, const struct iovec *iov,
                           size_t count, size_t *n);
 
-/* Write the stage; sends FIN behind it if wanted. */
+/*
+ * Write the stage, have the peer know of what is in its ring; sends FIN behind
+ * it if wanted.
+ */
 RnicIo rnic_stream_flush(RnicStream *st);
 
 /* Octets that small frames may still take in the stage. */
@@ -128,7 +139,9 @@ size_t rnic_stream_stage_room(const RnicStream *st);
 
 /*
  * Append a frame of iwarp_tx_frame(), with its CRC if that is in use; or octets
- * of @iov from @skip on as they are.  The caller has seen to the room.
+ * of @iov from @skip on as they are.  The caller has seen to the room.  A large
+ * frame for a ring in shared memory goes there at once; rnic_stream_flush() is
+ * due all the same.
  */
 void rnic_stream_stage_frame(RnicStream *st, const struct iovec *iov,
                              size_t count);

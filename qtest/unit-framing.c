@@ -641,6 +641,149 @@ static void test_missing(void)
     check_missing(&(RxScript) { .crc = true, .markers = true });
 }
 
+enum {
+    LENT_PAYLOAD = 40000,
+    LENT_FPDU = 2 + 14 + LENT_PAYLOAD + 4,  /* no pad */
+};
+
+/* A Write with CRC; @first is of its DDP header. */
+static GByteArray *lent_fpdu(guint8 first, gsize payload)
+{
+    PlainStream s = plain_stream(true, false);
+    g_autoptr(GByteArray) ulpdu = hex("c140 00000009 0000000000000008");
+
+    ulpdu->data[0] = first;
+    add_pattern(ulpdu, payload, 1);
+    plain_fpdu(&s, ulpdu);
+    return s.out;
+}
+
+static void lent_start(IwarpRx *rx, bool crc, bool markers)
+{
+    static guint8 buffer[IWARP_RX_BUFFER_MIN];
+    IwarpRxConfig config = { .buffer = buffer, .buffer_size = sizeof(buffer),
+                             .crc = crc, .markers = markers,
+                             .opcodes = IWARP_OPS_RFC5040 };
+
+    g_assert_true(iwarp_rx_init(rx, &config));
+}
+
+/* Its payload where it is, its headers as they were. */
+static void test_lend(void)
+{
+    g_autoptr(GByteArray) fpdu = lent_fpdu(0xc1, LENT_PAYLOAD);
+    g_autoptr(GByteArray) small = lent_fpdu(0xc1, 100);
+    IwarpRx rx;
+
+    g_assert_cmpuint(fpdu->len, ==, LENT_FPDU);
+    lent_start(&rx, true, false);
+    for (int i = 0; i < 3; i++) {
+        g_assert_cmpuint(iwarp_rx_lend(&rx, fpdu->data, fpdu->len), ==,
+                         LENT_FPDU);
+        /* Somebody else changes the headers. */
+        memset(fpdu->data, 0xff, 2 + 14);
+        g_assert_cmpint(iwarp_rx_next(&rx), ==, IWARP_RX_SEGMENT);
+        g_assert_cmpuint(rx.segment.payload_len, ==, LENT_PAYLOAD);
+        g_assert_cmphex(rx.segment.stag, ==, 9);
+        g_assert_cmpint(iwarp_rx_next(&rx), ==, IWARP_RX_PAYLOAD);
+        g_assert_true(rx.payload == fpdu->data + 2 + 14);
+        g_assert_cmpuint(rx.payload_len, ==, LENT_PAYLOAD);
+        g_assert_cmpuint(rx.payload_offset, ==, 0);
+        g_assert_cmpint(iwarp_rx_next(&rx), ==, IWARP_RX_SEGMENT_END);
+        g_assert_cmpint(iwarp_rx_next(&rx), ==, IWARP_RX_NEED_MORE);
+        g_assert_true(iwarp_rx_idle(&rx));
+        /* And one that is copied. */
+        iwarp_rx_feed(&rx, small->data, small->len);
+        g_assert_cmpint(iwarp_rx_next(&rx), ==, IWARP_RX_SEGMENT);
+        g_assert_cmpint(iwarp_rx_next(&rx), ==, IWARP_RX_PAYLOAD);
+        g_assert_cmpuint(rx.payload_len, ==, 100);
+        g_assert_cmpint(iwarp_rx_next(&rx), ==, IWARP_RX_SEGMENT_END);
+        g_assert_cmpint(iwarp_rx_next(&rx), ==, IWARP_RX_NEED_MORE);
+        g_byte_array_unref(fpdu);
+        fpdu = lent_fpdu(0xc1, LENT_PAYLOAD);
+    }
+}
+
+static void test_lend_not(void)
+{
+    g_autoptr(GByteArray) fpdu = lent_fpdu(0xc1, LENT_PAYLOAD);
+    g_autoptr(GByteArray) small = lent_fpdu(0xc1, 100);
+    IwarpRx rx;
+
+    lent_start(&rx, false, false);
+    g_assert_cmpuint(iwarp_rx_lend(&rx, fpdu->data, fpdu->len), ==, 0);
+    lent_start(&rx, true, true);
+    g_assert_cmpuint(iwarp_rx_lend(&rx, fpdu->data, fpdu->len), ==, 0);
+    lent_start(&rx, true, false);
+    g_assert_cmpuint(iwarp_rx_lend(&rx, fpdu->data, fpdu->len - 1), ==, 0);
+    g_assert_cmpuint(iwarp_rx_lend(&rx, fpdu->data, 0), ==, 0);
+    g_assert_cmpuint(iwarp_rx_lend(&rx, small->data, small->len), ==, 0);
+    g_assert_cmpint(iwarp_rx_next(&rx), ==, IWARP_RX_NEED_MORE);
+    /* Octets before it in the buffer. */
+    iwarp_rx_feed(&rx, small->data, 1);
+    g_assert_cmpuint(iwarp_rx_lend(&rx, fpdu->data, fpdu->len), ==, 0);
+    iwarp_rx_feed(&rx, small->data + 1, small->len - 1);
+    g_assert_cmpint(iwarp_rx_next(&rx), ==, IWARP_RX_SEGMENT);
+    g_assert_cmpuint(iwarp_rx_lend(&rx, fpdu->data, fpdu->len), ==, 0);
+}
+
+/* RFC 5044 section 8, error 2: nothing of it is handed out. */
+static void test_lend_wrong(void)
+{
+    static const gsize places[] = { 5, 100, LENT_FPDU / 2, LENT_FPDU - 5,
+                                    LENT_FPDU - 1 };
+    g_autoptr(GByteArray) version = lent_fpdu(0xc2, LENT_PAYLOAD);
+    IwarpRx rx;
+
+    for (gsize i = 0; i < G_N_ELEMENTS(places); i++) {
+        g_autoptr(GByteArray) fpdu = lent_fpdu(0xc1, LENT_PAYLOAD);
+
+        fpdu->data[places[i]] ^= 1;
+        lent_start(&rx, true, false);
+        g_assert_cmpuint(iwarp_rx_lend(&rx, fpdu->data, fpdu->len), ==,
+                         LENT_FPDU);
+        for (int again = 0; again < 2; again++) {
+            g_assert_cmpint(iwarp_rx_next(&rx), ==, IWARP_RX_ERROR);
+            g_assert_cmpint(rx.error.fault, ==, IWARP_FAULT_CRC);
+            g_assert_cmphex(rx.error.term, ==, 0x2002);
+        }
+        g_assert_cmpuint(iwarp_rx_lend(&rx, fpdu->data, fpdu->len), ==, 0);
+    }
+    lent_start(&rx, true, false);
+    g_assert_cmpuint(iwarp_rx_lend(&rx, version->data, version->len), ==,
+                     LENT_FPDU);
+    g_assert_cmpint(iwarp_rx_next(&rx), ==, IWARP_RX_ERROR);
+    g_assert_cmpint(rx.error.fault, ==, IWARP_FAULT_TAGGED_VERSION);
+}
+
+/* Large and small, however they come: the same as if all were copied. */
+static void test_lend_some(void)
+{
+    static const gsize sizes[] = { 40000, 1, 0, 16360, 16362, 16364, 16366,
+                                   64000, 64754, 3, 30000, 65521, 20001 };
+    static const gsize steps[] = { 0, 1000, 20000, 40020, 65000, 70000 };
+    RxScript copied = { .crc = true };
+    g_autoptr(GByteArray) octets = g_byte_array_new();
+    g_autofree char *want = NULL;
+
+    for (gsize i = 0; i < G_N_ELEMENTS(sizes); i++) {
+        g_autoptr(GByteArray) fpdu = lent_fpdu(0xc1, sizes[i]);
+
+        add(octets, fpdu);
+    }
+    want = rx_read(&copied, octets);
+    g_assert_null(strstr(want, "error"));
+    for (gsize i = 0; i < G_N_ELEMENTS(steps); i++) {
+        RxScript lent = { .crc = true, .lend = true, .step = steps[i] };
+        bool idle;
+        g_autofree char *got = rx_transcript(&lent, octets->data, octets->len,
+                                             &idle);
+
+        g_assert_cmpstr(got, ==, want);
+        g_assert_true(idle);
+    }
+}
+
 /* RFC 5041 section 5.2, its two examples. */
 static void test_segments(void)
 {
@@ -851,6 +994,10 @@ int main(int argc, char **argv)
     g_test_add_func("/iwarp/framing/buffer", test_buffer);
     g_test_add_func("/iwarp/framing/direct", test_direct);
     g_test_add_func("/iwarp/framing/missing", test_missing);
+    g_test_add_func("/iwarp/framing/lend", test_lend);
+    g_test_add_func("/iwarp/framing/lend-not", test_lend_not);
+    g_test_add_func("/iwarp/framing/lend-wrong", test_lend_wrong);
+    g_test_add_func("/iwarp/framing/lend-some", test_lend_some);
     g_test_add_func("/iwarp/framing/segments", test_segments);
     g_test_add_func("/iwarp/framing/segments-4g", test_segments_4g);
     g_test_add_func("/iwarp/framing/rewind", test_rewind);

@@ -125,6 +125,25 @@ static void put_random(Pair *p, GRand *rand, uint64_t *position)
                   word(p, HEAD) - word(p, TAIL) == RNIC_SHARED_RING_SIZE);
 }
 
+/* The same without a copy, if there is room for it. */
+static void put_at_once(Pair *p, GRand *rand, uint64_t *position)
+{
+    size_t len = g_rand_int_range(rand, 1, LONGEST);
+    size_t left = RNIC_SHARED_RING_SIZE - (word(p, HEAD) - word(p, TAIL));
+    uint8_t *place = rnic_shared_ring_room(p->tx, len);
+    uint32_t head = word(p, HEAD);
+
+    g_assert_cmpint(place != NULL, ==, len <= left);
+    if (place) {
+        for (size_t i = 0; i < len; i++) {
+            place[i] = octet_at(*position + i);
+        }
+        g_assert_cmphex(word(p, HEAD), ==, head);
+        rnic_shared_ring_commit(p->tx, len);
+        *position += len;
+    }
+}
+
 static void get_random(Pair *p, GRand *rand, uint64_t *position)
 {
     g_autofree uint8_t *octets = g_malloc(LONGEST);
@@ -141,19 +160,40 @@ static void get_random(Pair *p, GRand *rand, uint64_t *position)
     *position += n;
 }
 
+/* The same, in place. */
+static void get_at_once(Pair *p, GRand *rand, uint64_t *position)
+{
+    size_t filled = word(p, HEAD) - word(p, TAIL);
+    uint32_t tail = word(p, TAIL);
+    const uint8_t *octets;
+    size_t n;
+
+    octets = rnic_shared_ring_peek(p->rx, &n);
+    g_assert_cmpuint(n, ==, filled);
+    if (n) {
+        n = MIN(n, g_rand_int_range(rand, 1, LONGEST));
+        for (size_t i = 0; i < n; i++) {
+            g_assert_cmphex(octets[i], ==, octet_at(*position + i));
+        }
+        g_assert_cmphex(word(p, TAIL), ==, tail);
+        rnic_shared_ring_consume(p->rx, n);
+        *position += n;
+    }
+}
+
 static void test_octets(void)
 {
+    static void (*const steps[])(Pair *, GRand *, uint64_t *) = {
+        put_random, put_at_once, get_random, get_at_once };
     g_autoptr(GRand) rand = g_rand_new_with_seed(1);
     uint64_t written = 0, read = 0;
     Pair p;
 
     pair_init(&p);
     for (unsigned i = 0; i < 3000; i++) {
-        if (g_rand_boolean(rand)) {
-            put_random(&p, rand, &written);
-        } else {
-            get_random(&p, rand, &read);
-        }
+        int step = g_rand_int_range(rand, 0, G_N_ELEMENTS(steps));
+
+        steps[step](&p, rand, step < 2 ? &written : &read);
         g_assert_cmphex(word(&p, HEAD), ==, (uint32_t)written);
         g_assert_cmphex(word(&p, TAIL), ==, (uint32_t)read);
     }
@@ -186,18 +226,34 @@ static void test_receiver_waits(void)
     g_assert_cmpuint(word(&p, RECEIVER_WAITS), ==, 2);
     g_assert_true(rnic_shared_ring_waits(p.rx));
     g_assert_false(rung(p.rx, 0));
-    g_assert_cmpint(put(p.tx, octets, 1), ==, 1);
+    g_assert_nonnull(rnic_shared_ring_room(p.tx, 1));
+    g_assert_false(rung(p.rx, 0));
+    rnic_shared_ring_commit(p.tx, 1);
+    g_assert_false(rung(p.rx, 0));
+    rnic_shared_ring_tell(p.tx);
     g_assert_true(rung(p.rx, 0));
     g_assert_true(rnic_shared_ring_rung(p.rx));
     g_assert_false(rung(p.rx, 0));
     /* Once for each wait. */
     g_assert_cmpint(put(p.tx, octets, 1), ==, 1);
+    rnic_shared_ring_tell(p.tx);
     g_assert_false(rung(p.rx, 0));
     g_assert_cmpint(get(p.rx, octets, sizeof(octets)), ==, 2);
+
+    /* A write tells of what was there before it. */
+    g_assert_cmpint(get(p.rx, octets, sizeof(octets)), ==, 0);
+    g_assert_nonnull(rnic_shared_ring_room(p.tx, 1));
+    rnic_shared_ring_commit(p.tx, 1);
+    g_assert_cmpint(put(p.tx, octets, 1), ==, 1);
+    g_assert_true(rung(p.rx, 0));
+    g_assert_true(rnic_shared_ring_rung(p.rx));
+    rnic_shared_ring_consume(p.rx, 2);
+    /* Nobody has found it empty yet. */
+    g_assert_false(rnic_shared_ring_waits(p.rx));
     pair_cleanup(&p);
 }
 
-static void test_sender_waits(void)
+static void check_sender_waits(size_t (*take)(RnicSharedRing *ring, size_t len))
 {
     g_autofree uint8_t *octets = g_malloc0(RNIC_SHARED_RING_SIZE + 1);
     uint32_t left = RNIC_SHARED_RING_SIZE;
@@ -211,7 +267,7 @@ static void test_sender_waits(void)
     g_assert_cmpuint(word(&p, SENDER_WAITS), ==, 1);
     while (left > RNIC_SHARED_RING_SIZE / 8) {
         g_assert_false(rung(p.tx, 0));
-        left -= get(p.rx, octets, 10000);
+        left -= take(p.rx, 10000);
     }
     g_assert_true(rung(p.tx, 0));
     g_assert_true(rnic_shared_ring_rung(p.tx));
@@ -220,6 +276,25 @@ static void test_sender_waits(void)
     g_assert_cmpuint(word(&p, SENDER_WAITS), ==, 2);
     g_assert_false(rung(p.tx, 0));
     pair_cleanup(&p);
+}
+
+static size_t take_by_copying(RnicSharedRing *ring, size_t len)
+{
+    g_autofree uint8_t *octets = g_malloc(len);
+
+    return get(ring, octets, len);
+}
+
+static size_t take_in_place(RnicSharedRing *ring, size_t len)
+{
+    rnic_shared_ring_consume(ring, len);
+    return len;
+}
+
+static void test_sender_waits(void)
+{
+    check_sender_waits(take_by_copying);
+    check_sender_waits(take_in_place);
 }
 
 /* ------------------------------------------------------- two at a time */
@@ -335,10 +410,13 @@ static void test_ping_pong(void)
 static void test_broken(void)
 {
     uint8_t octets[100] = { };
+    size_t n;
     Pair p;
 
     pair_init(&p);
     set_word(&p, HEAD, RNIC_SHARED_RING_SIZE + 1);
+    rnic_shared_ring_peek(p.rx, &n);
+    g_assert_cmpuint(n, ==, 0);
     g_assert_cmpint(get(p.rx, octets, sizeof(octets)), ==, -1);
     g_assert_cmpint(errno, ==, EPROTO);
     set_word(&p, HEAD, -1);
@@ -347,6 +425,7 @@ static void test_broken(void)
     set_word(&p, TAIL, 1);              /* more than was written */
     g_assert_cmpint(put(p.tx, octets, sizeof(octets)), ==, -1);
     g_assert_cmpint(errno, ==, EPROTO);
+    g_assert_null(rnic_shared_ring_room(p.tx, 1));
     /* What an end has published it does not believe itself. */
     set_word(&p, TAIL, 0);
     set_word(&p, HEAD, 77);

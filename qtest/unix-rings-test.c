@@ -18,6 +18,7 @@ enum {
     /* In the device, a stream that has sent less stays with its socket. */
     RING_AFTER = 256 * 1024,
     LENGTH = 100000,
+    SEGMENT = 60000,            /* payload octets of a peer's large ones */
     COUNT = 30,
 };
 
@@ -327,6 +328,7 @@ static void put_much(World *w, unsigned count)
     pid_t pid = qtest_pid(w->c->r->qts);
 
     w->c->peer->ring_size = 8 * 1024 * 1024;
+    w->c->peer->segment_size = SEGMENT;
     fence(w);
     g_assert_cmpint(kill(pid, SIGSTOP), ==, 0);
     for (unsigned i = 0; i < count; i++) {
@@ -335,10 +337,10 @@ static void put_much(World *w, unsigned count)
     g_assert_cmpint(kill(pid, SIGCONT), ==, 0);
 }
 
-static void test_much(void)
+static void check_much(const ConnectionOptions *options)
 {
     enum { MUCH = 60 };
-    World *w = world_new(NULL);
+    World *w = world_new(options);
 
     for (unsigned i = 0; i < 5; i++) {
         connection_fill(w->c, 0, w->got, LENGTH);
@@ -349,10 +351,16 @@ static void test_much(void)
     world_free(w);
 }
 
-static void test_fin_behind_much(void)
+static void test_much(void)
+{
+    check_much(NULL);
+    check_much(&(ConnectionOptions) { .crc = true });
+}
+
+static void check_fin_behind_much(const ConnectionOptions *options)
 {
     enum { MUCH = 60 };
-    World *w = world_new(NULL);
+    World *w = world_new(options);
 
     for (unsigned i = 0; i < 5; i++) {
         connection_fill(w->c, 0, w->got, LENGTH);
@@ -364,9 +372,15 @@ static void test_fin_behind_much(void)
                           w->c->qp.number);
         expect_placed(w, MUCH - 1, LENGTH);
         connection_recycle(w->c);
-        connection_establish(w->c, NULL);
+        connection_establish(w->c, options);
     }
     world_free(w);
+}
+
+static void test_fin_behind_much(void)
+{
+    check_fin_behind_much(NULL);
+    check_fin_behind_much(&(ConnectionOptions) { .crc = true });
 }
 
 /* The device's own end: what it has in the ring is read, then its FIN. */
@@ -390,9 +404,9 @@ static void test_own_fin(void)
 }
 
 /* A ring that is full: the device goes on when there is room again. */
-static void test_full(void)
+static void check_full(const ConnectionOptions *options)
 {
-    World *w = world_new(NULL);
+    World *w = world_new(options);
 
     check_writes_out(w, COUNT);
     for (unsigned round = 0; round < 5; round++) {
@@ -411,6 +425,63 @@ static void test_full(void)
     wire_abort(w->c->peer);
     w->c->peer = NULL;
     rnic_expect_async(w->c->r, RNIC_AE_LLP_RESET, w->c->qp.number);
+    world_free(w);
+}
+
+static void test_full(void)
+{
+    check_full(NULL);
+    check_full(&(ConnectionOptions) { .crc = true });
+}
+
+/*
+ * With CRC large FPDUs are neither copied into the ring nor out of it, small
+ * ones are, and those of which the ring has a part.
+ */
+static void test_sizes(void)
+{
+    static const uint32_t sizes[] = { 60000, 5, 70000, 0, 20000, 17000, 16000,
+                                      300, 4096, 100000, 4097, 64000, 1 };
+    World *w = world_new(&(ConnectionOptions) { .crc = true });
+
+    w->c->peer->ring_size = 256 * 1024;
+    w->c->peer->segment_size = SEGMENT;
+    check_writes_out(w, RING_AFTER / LENGTH);
+    for (unsigned i = 0; i < 20 * ARRAY_SIZE(sizes); i++) {
+        uint32_t size = sizes[i * 5 % ARRAY_SIZE(sizes)];
+
+        connection_fill(w->c, 0, w->data, sizeof(w->data));
+        connection_post(w->c, RNIC_SQ_RDMA_WRITE, i, i, size);
+        g_assert_cmpuint(connection_get_write(w->c, 0, w->got, LENGTH), ==,
+                         size);
+        g_assert_cmpmem(w->got, size, w->data + i, size);
+        rnic_expect_cqe(w->c->r, &w->c->send_cq, i, RNIC_WC_SUCCESS);
+        put_write(w, i * 3, size);
+        fence(w);
+        expect_placed(w, i * 3, size);
+    }
+    g_assert_nonnull(w->c->peer->ring_in);
+    g_assert_nonnull(w->c->peer->ring_out);
+    world_free(w);
+}
+
+/* A wrong CRC: of that FPDU nothing is placed, of those before it all is. */
+static void test_wrong_crc(void)
+{
+    World *w = world_new(&(ConnectionOptions) { .crc = true });
+    g_autofree uint8_t *clear = g_malloc0(LENGTH);
+
+    w->c->peer->ring_size = 256 * 1024;
+    w->c->peer->segment_size = SEGMENT;
+    check_writes_in(w, 1);
+    connection_fill(w->c, 0, clear, LENGTH);
+    put_write(w, 0, 30000);
+    w->c->peer->bad_crc = true;
+    put_write(w, 30000, 50000);
+    rnic_expect_async(w->c->r, RNIC_AE_LLP_CRC, w->c->qp.number);
+    expect_placed(w, 0, 30000);
+    connection_peek(w->c, 30000, w->got, 50000);
+    g_assert_cmpmem(w->got, 50000, clear, 50000);
     world_free(w);
 }
 
@@ -475,14 +546,33 @@ static void check_big(Connection *c, const RnicMr *mr, const uint8_t *data)
     }
 }
 
+/* One at a time: both ends wait, and have to be told, in between. */
+static void check_reads(Connection *c, const RnicMr *remote)
+{
+    RnicWr wr = {
+        .opcode = RNIC_SQ_RDMA_READ,
+        .flags = RNIC_WQE_SIGNALED,
+        .num_sge = 1,
+        .sge = { rnic_sge(&c->mr, 0, LENGTH) },
+        .remote_stag = remote->stag,
+        .remote_to = remote->va,
+    };
+
+    for (unsigned i = 0; i < COUNT; i++) {
+        wr.wr_id = i;
+        rnic_post_send(c->r, &c->qp, &wr);
+        rnic_expect_cqe(c->r, &c->send_cq, i, RNIC_WC_SUCCESS);
+    }
+}
+
 /*
  * Much in both directions at once. What the rings' ends tell each other is of
  * the kind that is wrong once in thousands of times: nobody would go on.
  */
-static void test_two_devices(void)
+static void check_two_devices(const char *properties)
 {
     const ConnectionOptions options = {
-        .sq_depth = 64, .max_sge = 16, .properties = ",io-threads=1" };
+        .sq_depth = 64, .max_sge = 16, .properties = properties };
     Connection *ends[2];
     RnicMr big[2];
     g_autofree uint8_t *data = g_malloc(CONNECTION_MR_SIZE);
@@ -508,8 +598,20 @@ static void test_two_devices(void)
     }
     check_big(ends[0], &big[0], data);
     check_big(ends[1], &big[1], data);
+    check_reads(ends[0], &big[1]);
+    check_reads(ends[1], &big[0]);
     connection_free(ends[0]);
     connection_free(ends[1]);
+}
+
+static void test_two_devices(void)
+{
+    check_two_devices(",io-threads=1");
+}
+
+static void test_two_devices_crc(void)
+{
+    check_two_devices(",io-threads=1,mpa-crc=on");
 }
 
 /* ------------------------------------------------------------ bad peers */
@@ -688,8 +790,11 @@ int main(int argc, char **argv)
     qtest_add_func("rnic/unix-rings/fin-behind-much", test_fin_behind_much);
     qtest_add_func("rnic/unix-rings/own-fin", test_own_fin);
     qtest_add_func("rnic/unix-rings/full", test_full);
+    qtest_add_func("rnic/unix-rings/sizes", test_sizes);
+    qtest_add_func("rnic/unix-rings/wrong-crc", test_wrong_crc);
     qtest_add_func("rnic/unix-rings/killed", test_killed);
     qtest_add_func("rnic/unix-rings/two-devices", test_two_devices);
+    qtest_add_func("rnic/unix-rings/two-devices-crc", test_two_devices_crc);
     qtest_add_func("rnic/unix-rings/mistakes", test_mistakes);
     qtest_add_func("rnic/unix-rings/unasked", test_unasked);
     qtest_add_func("rnic/unix-rings/silent-bell", test_silent_bell);

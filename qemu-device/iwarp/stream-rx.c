@@ -32,6 +32,14 @@ enum {
  * nothing, and what is filled in then fits the processor's cache. */
 #define RX_FEW 512
 
+enum {
+    RX_HEADERS_MAX = IWARP_FPDU_LENGTH_LEN + IWARP_DDP_HEADER_MAX +
+                     IWARP_RDMAP_HEADER_MAX,
+
+    /* Smaller FPDUs are better copied, many at a time. */
+    RX_LEND_MIN = 16 * 1024,
+};
+
 /* The buffer */
 
 bool iwarp_rx_init(IwarpRx *rx, const IwarpRxConfig *config)
@@ -98,6 +106,25 @@ size_t iwarp_rx_feed(IwarpRx *rx, const void *data, size_t len)
         iwarp_rx_filled(rx, len);
     }
     return len;
+}
+
+size_t iwarp_rx_lend(IwarpRx *rx, const void *octets, size_t len)
+{
+    size_t wire;
+
+    if (!rx->crc || rx->markers || rx->state != RX_START || rx_avail(rx) ||
+        len < RX_LEND_MIN) {
+        return 0;
+    }
+    memcpy(rx->buffer, octets, RX_HEADERS_MAX);
+    wire = iwarp_fpdu_content(iwarp_get16(rx->buffer));
+    if (wire < RX_LEND_MIN || wire > len) {
+        return 0;
+    }
+    rx->head = rx->tail = 0;
+    rx->lent = octets;
+    rx->lent_len = wire;
+    return wire;
 }
 
 /* Are FPDUs taken as a whole, because they need verifying or stripping? */
@@ -508,10 +535,33 @@ static IwarpRxEvent rx_start_segment(IwarpRx *rx, size_t end)
 
 /* The events */
 
+/* The FPDU that was lent; its headers are in the buffer. */
+static IwarpRxEvent rx_next_lent(IwarpRx *rx)
+{
+    size_t covered = rx->lent_len - IWARP_FPDU_CRC_LEN;
+    uint32_t crc = iwarp_crc32c(0, rx->buffer, RX_HEADERS_MAX);
+    IwarpRxEvent event;
+
+    crc = iwarp_crc32c(crc, rx->lent + RX_HEADERS_MAX,
+                       covered - RX_HEADERS_MAX);
+    if (crc != iwarp_crc32c_get(rx->lent + covered)) {
+        rx_fail(rx, IWARP_FAULT_CRC, iwarp_fault_term(IWARP_FAULT_CRC), NULL);
+        return IWARP_RX_ERROR;
+    }
+    event = rx_start_segment(rx, rx->lent_len);
+    rx->lent += rx->head;
+    rx->head = 0;
+    rx->skip = 0;
+    return event;
+}
+
 static IwarpRxEvent rx_next_whole(IwarpRx *rx)
 {
     size_t wire;
 
+    if (rx->lent) {
+        return rx_next_lent(rx);
+    }
     if (!rx_take_whole(rx, &wire)) {
         return rx->state == RX_FAILED ? IWARP_RX_ERROR : IWARP_RX_NEED_MORE;
     }
@@ -537,7 +587,7 @@ static IwarpRxEvent rx_next_start(IwarpRx *rx)
 
 static IwarpRxEvent rx_next_payload(IwarpRx *rx)
 {
-    size_t n = rx_avail(rx);
+    size_t n = rx->lent ? rx->payload_left : rx_avail(rx);
 
     if (n > rx->payload_left) {
         n = rx->payload_left;
@@ -545,11 +595,16 @@ static IwarpRxEvent rx_next_payload(IwarpRx *rx)
     if (n == 0) {
         return IWARP_RX_NEED_MORE;
     }
-    rx->payload = rx->buffer + rx->head;
     rx->payload_len = n;
     rx->payload_offset = rx->segment.payload_len - rx->payload_left;
-    rx->head += n;
     rx->payload_left -= (uint32_t)n;
+    if (rx->lent) {
+        rx->payload = rx->lent;
+        rx->lent = NULL;
+    } else {
+        rx->payload = rx->buffer + rx->head;
+        rx->head += n;
+    }
     return IWARP_RX_PAYLOAD;
 }
 

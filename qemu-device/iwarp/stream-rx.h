@@ -141,6 +141,8 @@ typedef struct IwarpRx {
     uint16_t opcodes;
     uint16_t stream_pos;        /* of head, modulo 512; with markers only */
     uint8_t state;
+    const uint8_t *lent;        /* the FPDU of iwarp_rx_lend(), or its payload */
+    size_t lent_len;            /* that FPDU's */
     uint32_t payload_left;      /* of this segment, not yet given out */
     uint32_t skip;              /* octets behind it up to the next FPDU */
     IwarpRxMessage message;     /* at most one is open, Terminate apart */
@@ -166,6 +168,18 @@ void iwarp_rx_filled(IwarpRx *rx, size_t n);
  * other ways than iwarp_rx_buffer().  Returns how many were taken.
  */
 size_t iwarp_rx_feed(IwarpRx *rx, const void *data, size_t len);
+
+/*
+ * The same without copying: if the next octets of the stream, @len of them in
+ * memory of the caller's, begin with the whole of a large FPDU, take it from
+ * there.  Returns its octets, or 0: they have to be copied.  Octets that are
+ * lent stay the caller's and in place until NEED_MORE or ERROR.  Somebody else
+ * may change them all the same: headers are copied before they are looked at.
+ *
+ * For streams with CRC and without markers, which have to wait for the whole of
+ * an FPDU; always 0 for others, and with octets in the buffer.
+ */
+size_t iwarp_rx_lend(IwarpRx *rx, const void *octets, size_t len);
 
 /* The next event; see above.  ERROR is repeated for ever. */
 IwarpRxEvent iwarp_rx_next(IwarpRx *rx);
