@@ -18,11 +18,14 @@ VARIANTS = RNIC + SOFTWARE + RAW
 IDLE_MANY = 1000    # QPs beside an active one, and to weigh one
 IDLE_FEW = 100      # QPs while the processor time is taken
 
-# How often a session runs a step whose figures the targets compare and which
-# moves data as fast as the host can: such a figure is twice as large when Linux
-# happens to put the two data threads on two processors, and it takes many
-# samples until a median is no longer one of chance.
+# How often a session runs a step whose figures the targets compare: such a figure
+# may be twice as large when Linux happens to put the two data threads on two
+# processors, and it takes many samples until a median is no longer one of chance.
 AGAIN = 3
+
+# Of a case of latency: a second or so. After a few hundred Linux still moves the
+# threads between the processors, and the median would be that of a moment.
+ROUND_TRIPS = 20000
 
 
 class Step:
@@ -71,9 +74,11 @@ def _steps():
                _raw_bandwidth("1m"), quick=True, times=AGAIN)
     for operation in ("write", "send", "read"):
         yield Step(f"{operation}_lat_8b",
-                   f"perftest ib_{operation}_lat -s 8 -n 1000",
-                   ["latency", "8", "20000"] if operation != "read" else None,
-                   quick=operation == "write")
+                   f"perftest ib_{operation}_lat -s 8 -n @L",
+                   ["latency", "8", str(ROUND_TRIPS)]
+                   if operation != "read" else None,
+                   quick=operation == "write",
+                   times=AGAIN if operation == "write" else 1)
     yield Step("write_bw_64k_q16", _bandwidth("write", "64k", "-q 16"),
                quick=True, times=AGAIN)
     yield Step("write_bw_64k_q64", _bandwidth("write", "64k", "-q 64"))
@@ -105,10 +110,15 @@ def chosen(quick, pattern, variant, crc=False):
 
 
 def line(run, variant, seconds):
-    """@D: how long; @N: how many messages that takes, or nearly."""
-    number = 25 if variant in SOFTWARE else 4000
+    """
+    @D: how long; @N: how many messages that takes, or nearly; @L: round trips,
+    fewer of what takes ten times as long for each.
+    """
+    software = variant in SOFTWARE
     return (f"{run.name} {run.step.words}".replace("@D", str(seconds))
-            .replace("@N", str(number * seconds)))
+            .replace("@N", str((25 if software else 4000) * seconds))
+            .replace("@L", str(ROUND_TRIPS // 10 if software
+                               else ROUND_TRIPS)))
 
 
 def raw_arguments(step, seconds):
