@@ -76,6 +76,20 @@ bool rnic_wq_has_room(struct rnic_wq *wq, uint32_t new_producer)
 }
 
 /*
+ * Between a store and a load, for the device. Not atomic_thread_fence(): that may
+ * become a locked instruction, which QEMU's TCG, with one virtual processor, runs
+ * without any order towards the threads of the device.
+ */
+static void full_barrier(void)
+{
+#ifdef __x86_64__
+	asm volatile("mfence" ::: "memory");
+#else
+	atomic_thread_fence(memory_order_seq_cst);
+#endif
+}
+
+/*
  * Hands the entries below new_producer to the device. The doorbell is owed
  * unless the device, by the index in its event record, looks for itself.
  */
@@ -96,7 +110,7 @@ void rnic_wq_publish(struct rnic_wq *wq, uint32_t new_producer)
 	 * The index before the look at the event record, as the device does
 	 * it the other way round: one of the two sees the other's store.
 	 */
-	atomic_thread_fence(memory_order_seq_cst);
+	full_barrier();
 	event = le32toh(*(const volatile __le32 *)wq->event_record);
 	if ((uint32_t)(new_producer - event - 1) <
 	    (uint32_t)(new_producer - old))

@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Each post either is seen by the device, which looks once more before it sleeps,
+# or rings its doorbell. Where both sides miss each other, once in a million
+# posts, the client waits for ever.
+
+. /usr/lib/rnic/lib.sh
+
+perftest_client many timeout 100 ib_write_bw -R -F -N -s 64 -n 8000000 \
+	"$(address_of server)"
+tail -n 3 /tmp/many
