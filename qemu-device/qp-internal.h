@@ -13,6 +13,7 @@
 #define HW_RNIC_QP_INTERNAL_H
 
 #include "qp.h"
+#include "busy-poll.h"
 #include "cq.h"
 #include "moderation.h"
 #include "queue-memory.h"
@@ -126,6 +127,7 @@ struct RnicQp {
                                  * rnic_target_hold(); receive.c */
     RnicJob job;
     RnicModeration moderation;
+    RnicBusyPoll busy_poll;
 
     /* qp-state.c */
     QEMUTimer *timer;           /* bounds the stay in Closing, Terminate; it

@@ -30,6 +30,7 @@ enum {
 
 void rnic_qp_begin_turn(RnicQp *qp)
 {
+    rnic_worker_count_turn(qp->worker, qp->qpn);
     rnic_tpt_read_lock(qp->s);
 }
 
@@ -81,14 +82,18 @@ static void work_turn(RnicQp *qp)
 static void qp_bh(void *opaque)
 {
     RnicQp *qp = opaque;
+    uint64_t before = qp->bytes_sent;
 
+    rnic_worker_want(qp->worker, false);
     rnic_qp_begin_turn(qp);
     work_turn(qp);
     rnic_qp_end_turn(qp);
+    rnic_busy_poll(qp, qp->bytes_sent - before);
 }
 
 void rnic_qp_kick(RnicQp *qp)
 {
+    rnic_worker_want(qp->worker, true);
     qemu_bh_schedule(qp->bh);
 }
 

@@ -78,6 +78,8 @@ static bool check_config(const RnicConfig *c, Error **errp)
         check_limit("max-ord", c->max_ord, 1, 1024, errp) &&
         check_limit("event-hold-us", c->event_hold_us, 0, RNIC_MAX_EVENT_HOLD,
                     errp) &&
+        check_limit("busy-poll-us", c->busy_poll_us, 0, RNIC_MAX_BUSY_POLL,
+                    errp) &&
         check_limit("mpa-revision", c->mpa_revision, 1, 2, errp) &&
         check_limit("mulpdu", c->mulpdu, IWARP_MULPDU_MIN, IWARP_MULPDU_MAX,
                     errp);
@@ -326,6 +328,7 @@ static const Property rnic_properties[] = {
     DEFINE_PROP_INT32("io-threads", RnicState, config.io_threads,
                       RNIC_IO_THREADS_AUTO),
     DEFINE_PROP_UINT32("event-hold-us", RnicState, config.event_hold_us, 1000),
+    DEFINE_PROP_UINT32("busy-poll-us", RnicState, config.busy_poll_us, 60),
     DEFINE_PROP_UINT32("vectors", RnicState, config.vectors, 8),
     DEFINE_PROP_UINT32("doorbell-pages", RnicState, config.doorbell_pages,
                        1024),

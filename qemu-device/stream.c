@@ -32,10 +32,9 @@ enum {
 
 static void update_handlers(RnicStream *st)
 {
-    bool watch = !st->read_paused && !st->resting;
-
     qio_channel_set_aio_fd_handler(st->ioc, st->ctx,
-                                   watch ? st->on_readable : NULL,
+                                   rnic_stream_watched(st)
+                                   ? st->on_readable : NULL,
                                    st->ctx,
                                    st->write_handler ? st->on_writable : NULL,
                                    st->opaque);
@@ -44,11 +43,39 @@ static void update_handlers(RnicStream *st)
 static void free_stream(RnicStream *st)
 {
     if (st->in_use) {
-        return;                 /* rested() will */
+        return;                 /* call_on_readable() will */
     }
     g_free(st->rx_buffer);
     g_free(st->stage);
     g_free(st);
+}
+
+/* False: the stream is gone. */
+static bool call_on_readable(RnicStream *st)
+{
+    st->in_use = true;
+    st->on_readable(st->opaque);
+    st->in_use = false;
+    if (st->detached) {
+        free_stream(st);
+        return false;
+    }
+    return true;
+}
+
+/*
+ * Channels that may have octets for which their descriptor does not become
+ * readable look for such when they get their handlers.
+ */
+bool rnic_stream_read_now(RnicStream *st)
+{
+    if (!call_on_readable(st)) {
+        return false;
+    }
+    if (!st->plain_tcp) {
+        update_handlers(st);
+    }
+    return true;
 }
 
 /*
@@ -59,14 +86,10 @@ static void rested(void *opaque)
 {
     RnicStream *st = opaque;
 
-    st->in_use = true;
-    if (!st->read_paused) {
-        st->on_readable(st->opaque);
+    if (!st->read_paused && !call_on_readable(st)) {
+        return;
     }
-    st->in_use = false;
-    if (st->detached) {
-        free_stream(st);
-    } else if (!timer_pending(&st->rest_timer)) {
+    if (!timer_pending(&st->rest_timer)) {
         st->resting = false;
         update_handlers(st);
     }

@@ -109,6 +109,18 @@ void rnic_stream_rest(RnicStream *st);
  */
 void rnic_stream_share(RnicStream *st, unsigned busy);
 
+/* The read handler is called as soon as something arrives. */
+static inline bool rnic_stream_watched(const RnicStream *st)
+{
+    return !st->read_paused && !st->resting;
+}
+
+/*
+ * Call the read handler of a stream that is watched, as if something had
+ * arrived.  False: it has closed the stream, which is gone.
+ */
+bool rnic_stream_read_now(RnicStream *st);
+
 /* Read into @iov; *@n is the octets with OK. */
 RnicIo rnic_stream_readv(RnicStream *st, const struct iovec *iov,
                          size_t count, size_t *n);

@@ -46,6 +46,7 @@ void rnic_worker_call(RnicWorker *worker, RnicWorkerFn *fn, void *opaque)
         fn(opaque);
         return;
     }
+    rnic_worker_want(worker, true);
     aio_bh_schedule_oneshot(worker->bottom_halves, call_bh, &call);
     qemu_sem_wait(&worker->called);
 }
@@ -73,6 +74,15 @@ unsigned rnic_worker_busy_streams(RnicWorker *worker, unsigned *period)
 {
     return rnic_busy_streams(&worker->busy, period,
                              qemu_clock_get_ns(QEMU_CLOCK_REALTIME));
+}
+
+void rnic_worker_count_turn(RnicWorker *worker, uint32_t qpn)
+{
+    if (worker->turns_of != qpn) {
+        worker->turns_of = qpn;
+        worker->turns_in_a_row = 0;
+    }
+    worker->turns_in_a_row++;
 }
 
 RnicWorker *rnic_worker_take(RnicState *s)

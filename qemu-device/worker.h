@@ -11,6 +11,7 @@
 #ifndef HW_RNIC_WORKER_H
 #define HW_RNIC_WORKER_H
 
+#include "qemu/atomic.h"
 #include "busy-streams.h"
 #include "dma.h"
 #include "rnic.h"
@@ -27,6 +28,9 @@ typedef struct RnicWorker {
     int64_t flow_since;         /* rnic_worker_full_flow(); host's time, ns */
     size_t flow_octets;         /* read since then, and half of those before */
     RnicBusyStreams busy;
+    uint32_t turns_of;          /* the QP that took the last turn */
+    unsigned turns_in_a_row;    /* that it took */
+    bool wanted;                /* rnic_worker_wanted(); any thread, atomic */
 } RnicWorker;
 
 typedef void RnicWorkerFn(void *opaque);
@@ -50,6 +54,24 @@ bool rnic_worker_full_flow(RnicWorker *worker, size_t octets);
  * *@period among them; see rnic_busy_streams().  The worker's thread.
  */
 unsigned rnic_worker_busy_streams(RnicWorker *worker, unsigned *period);
+
+/* A turn of QP @qpn begins.  The worker's thread. */
+void rnic_worker_count_turn(RnicWorker *worker, uint32_t qpn);
+
+/*
+ * Somebody has something for the worker to do, soon to be scheduled.  Any
+ * thread.  Does away with it: a turn that is going to see to all there is.
+ */
+static inline void rnic_worker_want(RnicWorker *worker, bool wanted)
+{
+    qatomic_set(&worker->wanted, wanted);
+}
+
+/* It need not look for more to do. */
+static inline bool rnic_worker_wanted(const RnicWorker *worker)
+{
+    return qatomic_read(&worker->wanted);
+}
 
 /* The worker with the fewest QPs, one more from now on.  Main loop. */
 RnicWorker *rnic_worker_take(RnicState *s);

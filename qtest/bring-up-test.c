@@ -401,6 +401,7 @@ static void test_bad_properties(void)
     assert_refused(",mpa-revision=0", "mpa-revision");
     assert_refused(",mpa-revision=1,mpa-rtr=on", "mpa-r");
     assert_refused(",event-hold-us=100001", "event-hold-us");
+    assert_refused(",busy-poll-us=100001", "busy-poll-us");
     assert_refused(",vectors=0", "vectors");
     assert_refused(",vectors=4000", "vectors");
     assert_refused(",doorbell-pages=3", "doorbell-pages");
