@@ -34,4 +34,13 @@
 #include "block/aio.h"
 #endif
 
+/* QEMU has all variables zeroed, large ones, too. */
+#ifndef QEMU_UNINITIALIZED
+#if __has_attribute(uninitialized)
+#define QEMU_UNINITIALIZED __attribute__((uninitialized))
+#else
+#define QEMU_UNINITIALIZED
+#endif
+#endif
+
 #endif /* HW_RNIC_COMPAT_H */

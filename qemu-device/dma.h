@@ -68,6 +68,7 @@ typedef struct RnicDmaWindow {
     MemoryRegionCache cache;
 } RnicDmaWindow;
 
+/* Large: to be QEMU_UNINITIALIZED where it is made for every message. */
 typedef struct RnicDmaMap {
     RnicDmaWindow *window;
     unsigned count;

@@ -32,6 +32,8 @@
 enum {
     BACKLOG_MIN = 1,
     BACKLOG_MAX = 1024,
+
+    SEND_BUFFER = 1024 * 1024,  /* of octets; Linux doubles it */
 };
 
 struct RnicFabricTcp {
@@ -207,15 +209,54 @@ static QIOChannel *channel_new(int fd)
  * paces itself by what it measured (BBR) gets down to a third of what the host
  * can do there and stays there; reno does not pace and is open to everyone.
  */
-static void spare_pacing(int fd, const RnicAddr *end)
+static void spare_pacing(int fd)
 {
 #ifdef TCP_CONGESTION
     static const char name[] = "reno";
 
-    if (rnic_ip_is_loopback(end->ip)) {
-        setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, strlen(name));
-    }
+    setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, strlen(name));
 #endif
+}
+
+/* Linux names these only for itself. */
+enum {
+    LOCK_NOTHING = 0,
+    LOCK_SEND_BUFFER = 1,
+};
+
+/* Which of the buffers the host leaves as they were set.  False: it will never
+ * change one that was set. */
+static bool lock_buffers(int fd, int which)
+{
+#ifdef SO_BUF_LOCK
+    return setsockopt(fd, SOL_SOCKET, SO_BUF_LOCK, &which, sizeof(which)) == 0;
+#else
+    return false;
+#endif
+}
+
+/* The host takes what it allows for one that is too large. */
+static void set_buffer(int fd, int option, size_t octets)
+{
+    const int size = MIN(octets, INT_MAX);
+
+    setsockopt(fd, SOL_SOCKET, option, &size, sizeof(size));
+}
+
+/*
+ * What waits at the sender has to fit into the receiver's window.  Otherwise the
+ * window is full all the time and is filled up a little for each little that
+ * is read: an interrupt, a wake-up and at times a rearrangement of all that
+ * waits, for few octets.  Left to the host the window may stay too small.
+ * Before the connection is made: its first window depends on it.
+ */
+static void size_buffers(int fd)
+{
+    if (lock_buffers(fd, LOCK_NOTHING)) {
+        set_buffer(fd, SO_SNDBUF, SEND_BUFFER);
+        set_buffer(fd, SO_RCVBUF, INT_MAX);
+        lock_buffers(fd, LOCK_SEND_BUFFER);
+    }
 }
 
 static int channel_fd(QIOChannel *ioc)
@@ -225,24 +266,18 @@ static int channel_fd(QIOChannel *ioc)
 
 void rnic_fabric_tcp_set_backlog(QIOChannel *ioc, size_t octets)
 {
-#ifdef SO_BUF_LOCK
-    /* The host takes what it allows for one that is too large. */
-    const int size = octets ? MIN(octets, INT_MAX) : INT_MAX;
-    const int as_the_host_likes = 0;
     int fd = channel_fd(ioc);
     RnicAddr peer;
 
     if (!socket_address(fd, getpeername, &peer) ||
-        !rnic_ip_is_loopback(peer.ip)) {
+        !rnic_ip_is_loopback(peer.ip) || !lock_buffers(fd, LOCK_SEND_BUFFER)) {
         return;
     }
     trace_rnic_tcp_backlog(ioc, octets);
-    setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
+    set_buffer(fd, SO_RCVBUF, octets ?: INT_MAX);
     if (octets == 0) {
-        setsockopt(fd, SOL_SOCKET, SO_BUF_LOCK, &as_the_host_likes,
-                   sizeof(as_the_host_likes));
+        lock_buffers(fd, LOCK_SEND_BUFFER);
     }
-#endif
 }
 
 static bool uses_tls(const RnicFabricTcp *tcp)
@@ -300,7 +335,10 @@ static QIOChannel *connect_from(const RnicAddr *from, const RnicAddr *to)
     if (fd < 0) {
         return NULL;
     }
-    spare_pacing(fd, to);
+    if (rnic_ip_is_loopback(to->ip)) {
+        spare_pacing(fd);
+        size_buffers(fd);
+    }
     ioc = channel_new(fd);
     if ((!rnic_ip_is_any(from->ip) && bind_local(fd, from) < 0) ||
         (socket_at(fd, connect, to) < 0 && errno != EINPROGRESS)) {
@@ -554,7 +592,11 @@ static void accepted(void *opaque, int fd)
         object_unref(OBJECT(ioc));
         return;
     }
-    spare_pacing(fd, &host);
+    if (rnic_ip_is_loopback(host.ip)) {
+        spare_pacing(fd);
+    } else {
+        lock_buffers(fd, LOCK_NOTHING);
+    }
     if (l->tcp->tls_creds) {
         accept_encrypt(l, ioc, &local, &remote);
     } else {
@@ -588,6 +630,10 @@ static int listen_at(const RnicAddr *host, unsigned backlog)
         return -1;
     }
     socket_set_fast_reuse(fd);
+    /* For connections from this host; accepted() has those of others undo it. */
+    if (rnic_ip_is_loopback(host->ip) || rnic_ip_is_any(host->ip)) {
+        size_buffers(fd);
+    }
     if ((!rnic_ip_is_v4(host->ip) &&
          setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &v6_only,
                     sizeof(v6_only)) < 0) ||

@@ -211,7 +211,7 @@ static bool place_map(RnicQp *qp, uint32_t offset, size_t *len, RnicDmaMap *map)
 static void place_large(RnicQp *qp)
 {
     const IwarpRx *rx = &qp->stream->rx;
-    RnicDmaMap map;
+    QEMU_UNINITIALIZED RnicDmaMap map;
     size_t len;
 
     for (size_t done = 0; done < rx->payload_len; done += len) {
@@ -506,8 +506,9 @@ static size_t buffered_read(const RnicStream *st)
     if (missing < DIRECT_MIN) {
         return BUFFERED_READ;
     }
-    /* The next FPDU may be lent, unless it has begun to be read. */
-    return st->unix_channel ? missing : missing + READ_BEHIND;
+    /* The next FPDU may be lent, unless it has begun to be read; elsewhere it
+     * comes along. */
+    return st->unix_channel ? missing : missing + BUFFERED_READ + READ_BEHIND;
 }
 
 static void count_octets(RnicQp *qp, size_t n)
@@ -522,9 +523,9 @@ static RnicIo read_some(RnicQp *qp, size_t *octets)
     RnicStream *st = qp->stream;
     size_t direct = iwarp_rx_direct(&st->rx);
     size_t room;
+    QEMU_UNINITIALIZED RnicDmaMap map;
     void *buffer;
     size_t placed;
-    RnicDmaMap map;
     RnicIo io;
 
     *octets = 0;
@@ -604,6 +605,12 @@ static size_t read_on(RnicQp *qp)
     return total;
 }
 
+/* More is sure to come: of a payload, or of the message's next segments. */
+static bool amid_message(const IwarpRx *rx)
+{
+    return iwarp_rx_missing(rx) >= DIRECT_MIN || !rx->segment.last;
+}
+
 static void bulk_arrived(RnicQp *qp, size_t octets)
 {
     RnicStream *st = qp->stream;
@@ -613,8 +620,7 @@ static void bulk_arrived(RnicQp *qp, size_t octets)
     }
     rnic_stream_share(st, rnic_worker_busy_streams(qp->worker,
                                                    &st->busy_period));
-    if (octets < OCTETS_PER_TURN &&
-        iwarp_rx_missing(&st->rx) >= DIRECT_MIN) {
+    if (octets < OCTETS_PER_TURN && amid_message(&st->rx)) {
         rnic_stream_rest(st);
     }
 }

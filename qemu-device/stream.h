@@ -96,7 +96,7 @@ void rnic_stream_resume_reading(RnicStream *st);
 
 /*
  * Read on in a moment rather than as soon as more has arrived.  For a stream
- * of a worker in full flow, when it is empty in the middle of a payload: to be
+ * of a worker in full flow, when it is empty in the middle of a message: to be
  * woken for each piece that the peer sends costs both sides more than to find
  * several at once, and Linux would draw both to the same processor.  TCP in
  * threads of the device's own only; otherwise this does nothing.

@@ -219,7 +219,7 @@ static void frame_impossible(RnicQp *qp)
 static void stage_frame(RnicQp *qp, const IwarpTxSegment *seg,
                         const struct iovec *spans, size_t count)
 {
-    struct iovec out[BATCH_SPANS];
+    QEMU_UNINITIALIZED struct iovec out[BATCH_SPANS];
     IwarpTxFrame frame;
     RnicStream *st = qp->stream;
     int n = iwarp_tx_frame(&st->tx, seg, spans, count, &frame, out,
@@ -262,16 +262,26 @@ static bool stage_scattered(RnicQp *qp, const IwarpTxSegment *seg)
     return true;
 }
 
+/*
+ * Large frames leave in pairs, while they are still in the processor's cache;
+ * of small ones the last may stick out.
+ */
+static bool stage_has_room(const RnicStream *st, size_t payload)
+{
+    size_t room = rnic_stream_stage_room(st);
+
+    return room > 0 && (payload <= SMALL_PAYLOAD || payload < room ||
+                        rnic_stream_stage_empty(st));
+}
+
 /* False: no room in the stage, or the message has failed. */
 static bool stage_segment(RnicQp *qp, const IwarpTxSegment *seg)
 {
     RnicStream *st = qp->stream;
+    QEMU_UNINITIALIZED RnicDmaMap map;
     struct iovec span;
-    RnicDmaMap map;
 
-    /* A large frame leaves while it is still in the processor's cache. */
-    if (rnic_stream_stage_room(st) == 0 ||
-        (seg->payload_len > SMALL_PAYLOAD && !rnic_stream_stage_empty(st))) {
+    if (!stage_has_room(st, seg->payload_len)) {
         rnic_qp_output_progress(qp, rnic_stream_flush(st));
         if (qp->stream != st || st->blocked) {
             return false;

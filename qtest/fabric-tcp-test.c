@@ -12,6 +12,7 @@
 #include <linux/rtnetlink.h>
 #include <linux/sock_diag.h>
 #include <netinet/tcp.h>
+#include "qemu/units.h"
 #include "connection.h"
 
 typedef struct Query {
@@ -32,7 +33,7 @@ static struct sockaddr_in end_of(int fd, int (*ask)(int, struct sockaddr *,
 }
 
 /* About the socket that the socket @fd is connected to. */
-static Query query_of_peer(int fd)
+static Query query_of_peer(int fd, int attribute)
 {
     struct sockaddr_in theirs = end_of(fd, getpeername);
     struct sockaddr_in ours = end_of(fd, getsockname);
@@ -46,7 +47,7 @@ static Query query_of_peer(int fd)
         .request = {
             .sdiag_family = AF_INET,
             .sdiag_protocol = IPPROTO_TCP,
-            .idiag_ext = 1 << (INET_DIAG_CONG - 1),
+            .idiag_ext = 1 << (attribute - 1),
             .idiag_states = -1,
             .id = {
                 .idiag_sport = theirs.sin_port,
@@ -59,24 +60,24 @@ static Query query_of_peer(int fd)
     };
 }
 
-static char *congestion_control_in(const struct nlmsghdr *answer)
+static GBytes *find(const struct nlmsghdr *answer, int wanted)
 {
     const struct inet_diag_msg *message = NLMSG_DATA(answer);
     const struct rtattr *attribute = (const void *)(message + 1);
     int left = answer->nlmsg_len - NLMSG_LENGTH(sizeof(*message));
 
     for (; RTA_OK(attribute, left); attribute = RTA_NEXT(attribute, left)) {
-        if (attribute->rta_type == INET_DIAG_CONG) {
-            return g_strndup(RTA_DATA(attribute), RTA_PAYLOAD(attribute));
+        if (attribute->rta_type == wanted) {
+            return g_bytes_new(RTA_DATA(attribute), RTA_PAYLOAD(attribute));
         }
     }
     return NULL;
 }
 
 /* Of the other end of @fd; NULL where the host's kernel does not tell. */
-static char *congestion_control_of_peer(int fd)
+static GBytes *ask_about_peer(int fd, int attribute)
 {
-    Query query = query_of_peer(fd);
+    Query query = query_of_peer(fd, attribute);
     union {
         struct nlmsghdr head;
         uint8_t octets[8192];
@@ -92,7 +93,12 @@ static char *congestion_control_of_peer(int fd)
     close(diag);
     g_assert_cmpint(n, >=, sizeof(answer.head));
     return answer.head.nlmsg_type == SOCK_DIAG_BY_FAMILY
-           ? congestion_control_in(&answer.head) : NULL;
+           ? find(&answer.head, attribute) : NULL;
+}
+
+static void skip(void)
+{
+    g_test_skip("the host's kernel has no sock_diag for TCP");
 }
 
 /*
@@ -102,12 +108,12 @@ static char *congestion_control_of_peer(int fd)
 static void check_unpaced(bool passive)
 {
     Connection *c = connection_new(&(ConnectionOptions) { .passive = passive });
-    g_autofree char *name = congestion_control_of_peer(c->peer->fd);
+    g_autoptr(GBytes) name = ask_about_peer(c->peer->fd, INET_DIAG_CONG);
 
     if (name) {
-        g_assert_cmpstr(name, ==, "reno");
+        g_assert_cmpstr(g_bytes_get_data(name, NULL), ==, "reno");
     } else {
-        g_test_skip("the host's kernel has no sock_diag for TCP");
+        skip();
     }
     connection_free(c);
 }
@@ -122,10 +128,70 @@ static void test_unpaced_passive(void)
     check_unpaced(true);
 }
 
+static uint32_t host_limit(const char *name)
+{
+    g_autofree char *path = g_strdup_printf("/proc/sys/net/core/%s", name);
+    g_autofree char *text = NULL;
+
+    g_assert_true(g_file_get_contents(path, &text, NULL, NULL));
+    return g_ascii_strtoull(text, NULL, 10);
+}
+
+static bool host_unlocks_buffers(void)
+{
+#ifdef SO_BUF_LOCK
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int nothing = 0;
+    bool ok = setsockopt(fd, SOL_SOCKET, SO_BUF_LOCK, &nothing,
+                         sizeof(nothing)) == 0;
+
+    close(fd);
+    return ok;
+#else
+    return false;
+#endif
+}
+
+/*
+ * What waits to be sent is bounded, and what may wait to be read is as much as
+ * the host lets anybody ask for, from the beginning.  Linux doubles both.
+ */
+static void check_buffers(bool passive)
+{
+    Connection *c = connection_new(&(ConnectionOptions) { .passive = passive });
+    g_autoptr(GBytes) sizes = ask_about_peer(c->peer->fd, INET_DIAG_SKMEMINFO);
+
+    if (!sizes) {
+        skip();
+    } else if (!host_unlocks_buffers()) {
+        g_test_skip("the host's kernel has no SO_BUF_LOCK");
+    } else {
+        const uint32_t *size = g_bytes_get_data(sizes, NULL);
+
+        g_assert_cmpuint(size[SK_MEMINFO_SNDBUF], ==,
+                         2 * MIN(MiB, host_limit("wmem_max")));
+        g_assert_cmpuint(size[SK_MEMINFO_RCVBUF], >=,
+                         2 * host_limit("rmem_max"));
+    }
+    connection_free(c);
+}
+
+static void test_buffers_active(void)
+{
+    check_buffers(false);
+}
+
+static void test_buffers_passive(void)
+{
+    check_buffers(true);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     qtest_add_func("rnic/fabric-tcp/unpaced-active", test_unpaced_active);
     qtest_add_func("rnic/fabric-tcp/unpaced-passive", test_unpaced_passive);
+    qtest_add_func("rnic/fabric-tcp/buffers-active", test_buffers_active);
+    qtest_add_func("rnic/fabric-tcp/buffers-passive", test_buffers_passive);
     return g_test_run();
 }

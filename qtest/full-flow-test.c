@@ -1,7 +1,7 @@
 /*
  * rnic: streams in full flow, which rest when they have been read empty
  *
- * A stream that is empty in the middle of a payload, while its worker reads a
+ * A stream that is empty in the middle of a message, while its worker reads a
  * lot, is read on after a moment; and many such streams have less waiting in
  * the host's sockets.  Both can be seen in a trace only; what these tests show
  * is that nothing else changes.
@@ -14,7 +14,9 @@
 #include "connection.h"
 
 enum {
-    MESSAGE = 4 * 60000,        /* four segments */
+    MESSAGE = 4 * 60000,
+    SEGMENT = 60000,
+    SMALL_SEGMENT = 2000,       /* less than is worth waiting for */
     HELD = 20000,               /* octets that come last */
     TRIES = 500,
     STREAMS = 16,               /* where many are busy at a time */
@@ -23,8 +25,10 @@ enum {
 typedef struct World {
     Connection *c;
     char *log;                  /* a line for each rest */
+    uint32_t segment;           /* octets of each but the last */
+    uint32_t held;              /* octets of the message that come last */
     uint8_t message[MESSAGE];
-    uint8_t octets[MESSAGE + 1024];     /* the same on the wire */
+    uint8_t octets[MESSAGE + 16 * 1024];        /* the same on the wire */
     size_t length;
 } World;
 
@@ -40,6 +44,8 @@ static void world_init(World *w, const char *properties, bool crc)
     w->c = connection_new(&(ConnectionOptions) {
         .arguments = arguments, .properties = properties, .crc = crc });
     rnic_pattern(w->message, MESSAGE, 5);
+    w->segment = SEGMENT;
+    w->held = HELD;
 }
 
 static void world_cleanup(World *w)
@@ -75,12 +81,12 @@ static bool rested(World *w)
 /* A Send of @length octets as it appears on the wire. */
 static void encode(World *w, uint32_t length)
 {
-    static uint8_t ulpdu[60000 + 64];
+    static uint8_t ulpdu[SEGMENT + 64];
     WirePeer *peer = w->c->peer;
 
     w->length = 0;
-    for (uint32_t mo = 0; mo < length; mo += 60000) {
-        uint32_t part = MIN(length - mo, 60000);
+    for (uint32_t mo = 0; mo < length; mo += w->segment) {
+        uint32_t part = MIN(length - mo, w->segment);
         WireSegment segment = {
             .opcode = WIRE_SEND, .ddp_version = 1, .rdmap_version = 1,
             .last = mo + part == length, .msn = peer->send_msn, .mo = mo,
@@ -96,12 +102,12 @@ static void encode(World *w, uint32_t length)
 
 static void put_most(World *w)
 {
-    wire_put(w->c->peer, w->octets, w->length - HELD);
+    wire_put(w->c->peer, w->octets, w->length - w->held);
 }
 
 static void put_rest(World *w)
 {
-    wire_put(w->c->peer, w->octets + w->length - HELD, HELD);
+    wire_put(w->c->peer, w->octets + w->length - w->held, w->held);
 }
 
 /* One message in two parts; is it whole, and is nothing complete before? */
@@ -122,12 +128,13 @@ static void check_message(World *w, uint64_t wr_id, uint32_t length)
 }
 
 /* How much a turn finds is up to the host, so until one has found enough. */
-static void check_goes_on(bool crc)
+static void check_goes_on(bool crc, uint32_t segment)
 {
     g_autofree World *w = g_new(World, 1);
     unsigned i;
 
     world_init(w, NULL, crc);
+    w->segment = segment;
     for (i = 0; i < TRIES && !rested(w); i++) {
         check_message(w, i, MESSAGE);
     }
@@ -139,13 +146,19 @@ static void check_goes_on(bool crc)
 
 static void test_goes_on(void)
 {
-    check_goes_on(false);
+    check_goes_on(false, SEGMENT);
 }
 
 /* FPDUs that come whole or not at all. */
 static void test_goes_on_crc(void)
 {
-    check_goes_on(true);
+    check_goes_on(true, SEGMENT);
+}
+
+/* Whole FPDUs have come, but not the whole message. */
+static void test_goes_on_amid_message(void)
+{
+    check_goes_on(false, SMALL_SEGMENT);
 }
 
 /* What brings little is waited for as ever. */
@@ -229,7 +242,7 @@ static void check_all(World *w, Connection **c, uint64_t wr_id)
     for (unsigned i = 0; i < STREAMS; i++) {
         static uint8_t got[MESSAGE];
 
-        wire_put(c[i]->peer, w->octets + w->length - HELD, HELD);
+        wire_put(c[i]->peer, w->octets + w->length - w->held, w->held);
         rnic_expect_cqe(c[i]->r, &c[i]->recv_cq, wr_id, RNIC_WC_SUCCESS);
         connection_peek(c[i], 0, got, MESSAGE);
         g_assert_cmpmem(got, MESSAGE, w->message, MESSAGE);
@@ -298,6 +311,8 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     qtest_add_func("rnic/full-flow/goes-on", test_goes_on);
     qtest_add_func("rnic/full-flow/goes-on-crc", test_goes_on_crc);
+    qtest_add_func("rnic/full-flow/goes-on-amid-message",
+                   test_goes_on_amid_message);
     qtest_add_func("rnic/full-flow/small-never", test_small_never);
     qtest_add_func("rnic/full-flow/not-in-main-loop", test_not_in_main_loop);
     qtest_add_func("rnic/full-flow/ends", test_ends);
