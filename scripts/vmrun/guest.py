@@ -14,10 +14,11 @@ import time
 
 from . import accel, cpio, paths
 
+# maxcpus: guest-setup puts the other processors to work.
 KERNEL_ARGS = ("console=ttyS0 loglevel=5 panic=-1 oops=panic mitigations=off "
                "nokaslr audit=0 no_timer_check rcupdate.rcu_expedited=1 "
                "cryptomgr.notests random.trust_cpu=on net.ifnames=0 "
-               "8250.nr_uarts=1 rnic_guest=1")
+               "8250.nr_uarts=1 sysrq_always_enabled maxcpus=1 rnic_guest=1")
 SYSTEMD_ARGS = ("systemd.condition-needs-update=no quiet "
                 "systemd.machine_id=52540077000000000000000000000000")
 # What the device says of the mistakes of others, and of QPs' lives: little, and
