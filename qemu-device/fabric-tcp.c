@@ -33,7 +33,7 @@ enum {
     BACKLOG_MIN = 1,
     BACKLOG_MAX = 1024,
 
-    SEND_BUFFER = 1024 * 1024,  /* of octets; Linux doubles it */
+    SEND_BUFFER = 2 * 1024 * 1024,      /* of octets; Linux doubles it */
 };
 
 struct RnicFabricTcp {
@@ -224,14 +224,29 @@ enum {
     LOCK_SEND_BUFFER = 1,
 };
 
-/* Which of the buffers the host leaves as they were set.  False: it will never
+static int get_option(int fd, int option)
+{
+    int value = 0;
+    socklen_t len = sizeof(value);
+
+    return getsockopt(fd, SOL_SOCKET, option, &value, &len) == 0 ? value : -1;
+}
+
+/* Which of the buffers the host leaves as they were set.  -1: it will never
  * change one that was set. */
-static bool lock_buffers(int fd, int which)
+static int locked_buffers(int fd)
 {
 #ifdef SO_BUF_LOCK
-    return setsockopt(fd, SOL_SOCKET, SO_BUF_LOCK, &which, sizeof(which)) == 0;
+    return get_option(fd, SO_BUF_LOCK);
 #else
-    return false;
+    return -1;
+#endif
+}
+
+static void lock_buffers(int fd, int which)
+{
+#ifdef SO_BUF_LOCK
+    setsockopt(fd, SOL_SOCKET, SO_BUF_LOCK, &which, sizeof(which));
 #endif
 }
 
@@ -248,15 +263,22 @@ static void set_buffer(int fd, int option, size_t octets)
  * window is full all the time and is filled up a little for each little that
  * is read: an interrupt, a wake-up and at times a rearrangement of all that
  * waits, for few octets.  Left to the host the window may stay too small.
- * Before the connection is made: its first window depends on it.
+ * Before the connection is made: its first window depends on it.  Where the host
+ * allows not half of it (net.core.wmem_max), what it makes of the buffers
+ * itself is better than less.
  */
 static void size_buffers(int fd)
 {
-    if (lock_buffers(fd, LOCK_NOTHING)) {
-        set_buffer(fd, SO_SNDBUF, SEND_BUFFER);
-        set_buffer(fd, SO_RCVBUF, INT_MAX);
-        lock_buffers(fd, LOCK_SEND_BUFFER);
+    if (locked_buffers(fd) < 0) {
+        return;
     }
+    set_buffer(fd, SO_SNDBUF, SEND_BUFFER);
+    if (get_option(fd, SO_SNDBUF) < SEND_BUFFER) {
+        lock_buffers(fd, LOCK_NOTHING);
+        return;
+    }
+    set_buffer(fd, SO_RCVBUF, INT_MAX);
+    lock_buffers(fd, LOCK_SEND_BUFFER);
 }
 
 static int channel_fd(QIOChannel *ioc)
@@ -267,16 +289,17 @@ static int channel_fd(QIOChannel *ioc)
 void rnic_fabric_tcp_set_backlog(QIOChannel *ioc, size_t octets)
 {
     int fd = channel_fd(ioc);
+    int locked = locked_buffers(fd);
     RnicAddr peer;
 
     if (!socket_address(fd, getpeername, &peer) ||
-        !rnic_ip_is_loopback(peer.ip) || !lock_buffers(fd, LOCK_SEND_BUFFER)) {
+        !rnic_ip_is_loopback(peer.ip) || locked < 0) {
         return;
     }
     trace_rnic_tcp_backlog(ioc, octets);
     set_buffer(fd, SO_RCVBUF, octets ?: INT_MAX);
     if (octets == 0) {
-        lock_buffers(fd, LOCK_SEND_BUFFER);
+        lock_buffers(fd, locked & LOCK_SEND_BUFFER);
     }
 }
 

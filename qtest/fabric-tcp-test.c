@@ -154,7 +154,8 @@ static bool host_unlocks_buffers(void)
 
 /*
  * What waits to be sent is bounded, and what may wait to be read is as much as
- * the host lets anybody ask for, from the beginning.  Linux doubles both.
+ * the host lets anybody ask for, from the beginning.  Linux doubles both.  A host
+ * that allows less than the half of the bound does as with everybody.
  */
 static void check_buffers(bool passive)
 {
@@ -167,11 +168,16 @@ static void check_buffers(bool passive)
         g_test_skip("the host's kernel has no SO_BUF_LOCK");
     } else {
         const uint32_t *size = g_bytes_get_data(sizes, NULL);
+        uint32_t send_limit = host_limit("wmem_max");
+        uint32_t receive_limit = host_limit("rmem_max");
 
-        g_assert_cmpuint(size[SK_MEMINFO_SNDBUF], ==,
-                         2 * MIN(MiB, host_limit("wmem_max")));
-        g_assert_cmpuint(size[SK_MEMINFO_RCVBUF], >=,
-                         2 * host_limit("rmem_max"));
+        if (send_limit >= MiB) {
+            g_assert_cmpuint(size[SK_MEMINFO_SNDBUF], ==,
+                             2 * MIN(2 * MiB, send_limit));
+            g_assert_cmpuint(size[SK_MEMINFO_RCVBUF], >=, 2 * receive_limit);
+        } else {
+            g_assert_cmpuint(size[SK_MEMINFO_RCVBUF], <, 2 * receive_limit);
+        }
     }
     connection_free(c);
 }
