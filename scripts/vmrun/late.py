@@ -44,8 +44,11 @@ def _processors(guest):
     A sentence on each. One that is halted takes interrupts, and with one still
     in service in its local APIC it will take no other of that priority, ever.
     """
-    states = re.findall(r"CPU#(\d+).*?RIP=(\w+).*?HLT=(\d)",
-                        _ask_monitor(guest, "info registers -a"), re.DOTALL)
+    answer = _ask_monitor(guest, "info registers -a")
+    states = re.findall(r"CPU#(\d+).*?RIP=(\w+).*?HLT=(\d)", answer,
+                        re.DOTALL)
+    if not states:
+        yield f"QEMU does not say what it does: {answer.strip()}"
     for number, address, halted in states:
         service = re.search(r"^ISR\t ([\d ]+)", _ask_monitor(
             guest, f"info lapic {number}"), re.MULTILINE)
