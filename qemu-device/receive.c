@@ -10,8 +10,8 @@
  */
 
 #include "qemu/osdep.h"
-#include "qemu/iov.h"
 #include "dma.h"
+#include "iwarp/copy.h"
 #include "qp-internal.h"
 #include "trace.h"
 
@@ -207,6 +207,16 @@ static bool place_map(RnicQp *qp, uint32_t offset, size_t *len, RnicDmaMap *map)
     return false;
 }
 
+static void copy_to_guest(const RnicDmaMap *map, const uint8_t *octets)
+{
+    rnic_guest_memory_begin();
+    for (size_t i = 0; i < map->count; i++) {
+        iwarp_copy(map->iov[i].iov_base, octets, map->iov[i].iov_len);
+        octets += map->iov[i].iov_len;
+    }
+    rnic_guest_memory_end();
+}
+
 /* Many pages: looked up as those of a direct placement are. */
 static void place_large(RnicQp *qp)
 {
@@ -220,9 +230,7 @@ static void place_large(RnicQp *qp)
         if (!place_map(qp, rx->payload_offset + done, &len, &map)) {
             return;
         }
-        rnic_guest_memory_begin();
-        iov_from_buf(map.iov, map.count, 0, rx->payload + done, len);
-        rnic_guest_memory_end();
+        copy_to_guest(&map, rx->payload + done);
         rnic_dma_unmap(qp->s, &map);
     }
 }
