@@ -593,6 +593,11 @@ void rnic_unix_channel_consume(RnicUnixChannel *c, size_t n)
     rnic_shared_ring_consume(c->rx, n);
 }
 
+int rnic_unix_channel_sender_processor(const RnicUnixChannel *c)
+{
+    return c->rx ? rnic_shared_ring_sender_processor(c->rx) : -1;
+}
+
 /* ----------------------------------------------------------------- end */
 
 static int channel_shutdown(QIOChannel *ioc, QIOChannelShutdown how,

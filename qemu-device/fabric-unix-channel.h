@@ -50,6 +50,12 @@ void rnic_unix_channel_tell(RnicUnixChannel *c);
 const void *rnic_unix_channel_peek(const RnicUnixChannel *c, size_t *n);
 void rnic_unix_channel_consume(RnicUnixChannel *c, size_t n);
 
+/*
+ * The host's processor that the peer's thread claims to be on, as it sends by a
+ * ring; -1: not known.
+ */
+int rnic_unix_channel_sender_processor(const RnicUnixChannel *c);
+
 /* Call @fn when the channel is gone. */
 void rnic_unix_channel_at_end(RnicUnixChannel *c, GDestroyNotify fn,
                               void *opaque);

@@ -619,15 +619,30 @@ static bool amid_message(const IwarpRx *rx)
     return iwarp_rx_missing(rx) >= DIRECT_MIN || !rx->segment.last;
 }
 
+/*
+ * The two ends of one ring wait for each other in turn, and find the octets in
+ * the cache of a processor that they share.  With several rings the sender goes
+ * on with the next while this end reads.
+ */
+static void share_processors(RnicWorker *worker, const RnicStream *st,
+                             unsigned busy)
+{
+    if (busy > 1) {
+        rnic_worker_keep_apart(worker, rnic_stream_sender_processor(st));
+    }
+}
+
 static void bulk_arrived(RnicQp *qp, size_t octets)
 {
     RnicStream *st = qp->stream;
+    unsigned busy;
 
     if (!rnic_worker_full_flow(qp->worker, octets)) {
         return;
     }
-    rnic_stream_share(st, rnic_worker_busy_streams(qp->worker,
-                                                   &st->busy_period));
+    busy = rnic_worker_busy_streams(qp->worker, &st->busy_period);
+    rnic_stream_share(st, busy);
+    share_processors(qp->worker, st, busy);
     if (octets < OCTETS_PER_TURN && amid_message(&st->rx)) {
         rnic_stream_rest(st);
     }

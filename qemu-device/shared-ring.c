@@ -10,6 +10,7 @@
 #include "qemu/iov.h"
 #include "qemu/memfd.h"
 #include "qemu/sockets.h"
+#include "keep-apart.h"
 #include "shared-ring.h"
 
 #ifdef CONFIG_LINUX
@@ -194,6 +195,12 @@ static void announce_wait(RnicSharedRing *ring, uint32_t *own_waits)
     smp_mb();
 }
 
+static void tell_receiver(RnicSharedRing *ring)
+{
+    qatomic_set(&ring->shared->sender_processor, rnic_own_processor() + 1);
+    tell(ring, &ring->shared->receiver_waits);
+}
+
 bool rnic_shared_ring_rung(RnicSharedRing *ring)
 {
     uint8_t rung[64];
@@ -221,7 +228,7 @@ static uint32_t filled(const RnicSharedRing *ring)
 /* The ring is full; what it holds by now. */
 static uint32_t look_again(RnicSharedRing *ring)
 {
-    tell(ring, &ring->shared->receiver_waits);
+    tell_receiver(ring);
     announce_wait(ring, &ring->shared->sender_waits);
     return filled(ring);
 }
@@ -256,7 +263,7 @@ ssize_t rnic_shared_ring_write(RnicSharedRing *ring, const struct iovec *iov,
         ring->position += n;
         qatomic_store_release(&ring->shared->head, ring->position);
     }
-    tell(ring, &ring->shared->receiver_waits);
+    tell_receiver(ring);
     return done;
 }
 
@@ -275,7 +282,7 @@ void rnic_shared_ring_commit(RnicSharedRing *ring, size_t len)
 
 void rnic_shared_ring_tell(RnicSharedRing *ring)
 {
-    tell(ring, &ring->shared->receiver_waits);
+    tell_receiver(ring);
 }
 
 static uint32_t available(const RnicSharedRing *ring)
@@ -286,6 +293,13 @@ static uint32_t available(const RnicSharedRing *ring)
 bool rnic_shared_ring_waits(const RnicSharedRing *ring)
 {
     return ring->waiting;
+}
+
+int rnic_shared_ring_sender_processor(const RnicSharedRing *ring)
+{
+    uint32_t from_1 = qatomic_read(&ring->shared->sender_processor);
+
+    return from_1 <= INT_MAX ? (int)from_1 - 1 : -1;
 }
 
 ssize_t rnic_shared_ring_read(RnicSharedRing *ring, const struct iovec *iov,
@@ -386,6 +400,11 @@ void rnic_shared_ring_commit(RnicSharedRing *ring, size_t len)
 void rnic_shared_ring_tell(RnicSharedRing *ring)
 {
     g_assert_not_reached();
+}
+
+int rnic_shared_ring_sender_processor(const RnicSharedRing *ring)
+{
+    return -1;
 }
 
 ssize_t rnic_shared_ring_read(RnicSharedRing *ring, const struct iovec *iov,

@@ -33,7 +33,8 @@ enum {
 typedef struct RnicSharedRingPage {
     uint32_t head;              /* octets written, modulo 2^32 */
     uint32_t sender_waits;      /* its waits for room, counted */
-    uint32_t reserved1[30];
+    uint32_t sender_processor;  /* where it last ran, from 1; 0: not known */
+    uint32_t reserved1[29];
     uint32_t tail;              /* octets read, modulo 2^32 */
     uint32_t receiver_waits;    /* its waits for octets; begins as 1 */
     uint32_t reserved2[30];
@@ -95,6 +96,9 @@ void *rnic_shared_ring_room(const RnicSharedRing *ring, size_t len);
  */
 void rnic_shared_ring_commit(RnicSharedRing *ring, size_t len);
 void rnic_shared_ring_tell(RnicSharedRing *ring);
+
+/* The receiver: the host's processor that the sender claims to be on, or -1. */
+int rnic_shared_ring_sender_processor(const RnicSharedRing *ring);
 
 /* Octets put into @iov, 0 if there are none; -1 with errno: EPROTO. */
 ssize_t rnic_shared_ring_read(RnicSharedRing *ring, const struct iovec *iov,

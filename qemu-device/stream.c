@@ -215,6 +215,12 @@ void rnic_stream_share(RnicStream *st, unsigned busy)
     }
 }
 
+int rnic_stream_sender_processor(const RnicStream *st)
+{
+    return st->unix_channel
+           ? rnic_unix_channel_sender_processor(st->unix_channel) : -1;
+}
+
 static void set_blocked(RnicStream *st, bool blocked)
 {
     st->blocked = blocked;

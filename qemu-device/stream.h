@@ -109,6 +109,12 @@ void rnic_stream_rest(RnicStream *st);
  */
 void rnic_stream_share(RnicStream *st, unsigned busy);
 
+/*
+ * The host's processor that the thread which sends this stream claims to be on,
+ * or -1: it is on another host for all that is known.
+ */
+int rnic_stream_sender_processor(const RnicStream *st);
+
 /* The read handler is called as soon as something arrives. */
 static inline bool rnic_stream_watched(const RnicStream *st)
 {

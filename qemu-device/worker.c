@@ -12,6 +12,7 @@
 #include "qapi/error.h"
 #include "qemu/main-loop.h"
 #include "qemu/timer.h"
+#include "trace.h"
 #include "worker.h"
 
 typedef struct Call {
@@ -137,6 +138,18 @@ static void ask_for_short_slices(void *opaque)
         syscall(SYS_sched_setattr, 0, &attr, 0);
     }
 #endif
+}
+
+void rnic_worker_keep_apart(RnicWorker *worker, int theirs)
+{
+    int own = rnic_own_processor();
+
+    if (worker->own &&
+        rnic_keep_apart_due(&worker->apart, own, theirs,
+                            qemu_clock_get_ns(QEMU_CLOCK_REALTIME)) &&
+        rnic_leave_processor(own)) {
+        trace_rnic_worker_leaves(own);
+    }
 }
 
 /* --------------------------------------------------- life of workers */

@@ -14,6 +14,7 @@
 #include "qemu/atomic.h"
 #include "busy-streams.h"
 #include "dma.h"
+#include "keep-apart.h"
 #include "rnic.h"
 #include "system/iothread.h"
 
@@ -28,6 +29,7 @@ typedef struct RnicWorker {
     int64_t flow_since;         /* rnic_worker_full_flow(); host's time, ns */
     size_t flow_octets;         /* read since then, and half of those before */
     RnicBusyStreams busy;
+    RnicKeepApart apart;
     uint32_t turns_of;          /* the QP that took the last turn */
     unsigned turns_in_a_row;    /* that it took */
     bool wanted;                /* rnic_worker_wanted(); any thread, atomic */
@@ -54,6 +56,13 @@ bool rnic_worker_full_flow(RnicWorker *worker, size_t octets);
  * *@period among them; see rnic_busy_streams().  The worker's thread.
  */
 unsigned rnic_worker_busy_streams(RnicWorker *worker, unsigned *period);
+
+/*
+ * A peer's thread, on the host's processor @theirs (-1: not known), works at the
+ * same time as the worker: they need not share one.  Only threads of the
+ * device's own are moved.  The worker's thread.
+ */
+void rnic_worker_keep_apart(RnicWorker *worker, int theirs);
 
 /* A turn of QP @qpn begins.  The worker's thread. */
 void rnic_worker_count_turn(RnicWorker *worker, uint32_t qpn);

@@ -3,8 +3,9 @@
  *
  * A stream that is empty in the middle of a message, while its worker reads a
  * lot, is read on after a moment; and many such streams have less waiting in
- * the host's sockets.  Both can be seen in a trace only; what these tests show
- * is that nothing else changes.
+ * the host's sockets.  A thread with several of them does not stay on the
+ * processor of the thread that sends them.  All this can be seen in a trace
+ * only; what these tests show is that nothing else changes.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -24,7 +25,7 @@ enum {
 
 typedef struct World {
     Connection *c;
-    char *log;                  /* a line for each rest */
+    char *log;                  /* a line for each rest, and so on */
     uint32_t segment;           /* octets of each but the last */
     uint32_t held;              /* octets of the message that come last */
     uint8_t message[MESSAGE];
@@ -40,7 +41,8 @@ static void world_init(World *w, const char *properties, bool crc)
                              (int)getpid());
     g_unlink(w->log);
     arguments = g_strdup_printf("-D %s -trace rnic_stream_rests "
-                                "-trace rnic_tcp_backlog", w->log);
+                                "-trace rnic_tcp_backlog "
+                                "-trace rnic_worker_leaves", w->log);
     w->c = connection_new(&(ConnectionOptions) {
         .arguments = arguments, .properties = properties, .crc = crc });
     rnic_pattern(w->message, MESSAGE, 5);
@@ -292,6 +294,138 @@ static void test_many_share(void)
     world_cleanup(w);
 }
 
+/* ------------------------------------------------- threads that keep apart */
+
+/* The device's thread for data, as /proc has it. */
+static char *data_thread(World *w)
+{
+    g_autofree char *tasks = g_strdup_printf("/proc/%d/task",
+                                             qtest_pid(w->c->r->qts));
+    g_autoptr(GDir) dir = g_dir_open(tasks, 0, NULL);
+    const char *id;
+
+    while ((id = g_dir_read_name(dir))) {
+        g_autofree char *path = g_strdup_printf("%s/%s/comm", tasks, id);
+        g_autofree char *name = NULL;
+
+        if (g_file_get_contents(path, &name, NULL, NULL) &&
+            g_str_has_prefix(name, "IO rnic-io")) {
+            return g_strdup_printf("%s/%s", tasks, id);
+        }
+    }
+    /* With io-threads=0 that is the first one. */
+    return g_strdup_printf("%s/%d", tasks, (int)qtest_pid(w->c->r->qts));
+}
+
+/* Where it ran last: the 39th field of its stat, the 37th behind its name. */
+static int processor_of(const char *thread)
+{
+    g_autofree char *path = g_strdup_printf("%s/stat", thread);
+    g_autofree char *text = NULL;
+    g_auto(GStrv) fields = NULL;
+
+    g_assert_true(g_file_get_contents(path, &text, NULL, NULL));
+    fields = g_strsplit(strrchr(text, ')') + 2, " ", 0);
+    g_assert_cmpuint(g_strv_length(fields), >, 36);
+    return atoi(fields[36]);
+}
+
+static cpu_set_t permitted(const char *thread)
+{
+    cpu_set_t set;
+
+    g_assert_cmpint(sched_getaffinity(atoi(strrchr(thread, '/') + 1),
+                                      sizeof(set), &set), ==, 0);
+    return set;
+}
+
+/* As much as a peer can. */
+static void prepare_to_pour(Connection *c)
+{
+    c->peer->ring_size = 1024 * 1024;
+    c->peer->segment_size = SEGMENT;
+}
+
+static void pour(World *w, Connection *c, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        wire_put_write(c->peer, c->mr.stag, c->mr.va, w->message, SEGMENT);
+    }
+}
+
+/* The peers say that they are where the device's thread is. */
+static void pour_from(World *w, Connection **c, unsigned streams,
+                      const char *thread)
+{
+    for (unsigned i = 0; i < streams; i++) {
+        wire_ring_set_word(c[i]->peer->ring_out, WIRE_RING_SENDER_PROCESSOR,
+                           processor_of(thread) + 1);
+        pour(w, c[i], 8);
+    }
+}
+
+/* Does the thread leave, within so many tries?  It may go where it might. */
+static bool leaves(World *w, unsigned streams, unsigned tries)
+{
+    g_autofree char *thread = data_thread(w);
+    cpu_set_t before = permitted(thread);
+    cpu_set_t after;
+    Connection *c[2] = { w->c };
+    unsigned i;
+
+    for (i = 1; i < streams; i++) {
+        c[i] = connection_prepare_second(c[0], &(ConnectionOptions) { });
+        connection_establish(c[i], NULL);
+    }
+    for (i = 0; i < streams; i++) {
+        prepare_to_pour(c[i]);
+        pour(w, c[i], 1);       /* from then on it is a ring */
+    }
+    for (i = 0; i < tries && !logged(w, 0, "rnic_worker_leaves"); i++) {
+        pour_from(w, c, streams, thread);
+    }
+    g_test_message("after %u tries", i);
+    after = permitted(thread);
+    g_assert_true(CPU_EQUAL(&before, &after));
+    for (i = 1; i < streams; i++) {
+        connection_free_second(c[i]);
+    }
+    return logged(w, 0, "rnic_worker_leaves");
+}
+
+static void check_leaves(const char *properties, unsigned streams,
+                         unsigned tries, bool expected)
+{
+    g_autofree World *w = g_new(World, 1);
+
+    g_setenv("RNIC_TEST_FABRIC", "unix-rings", true);
+    world_init(w, properties, false);
+    g_assert_cmpint(leaves(w, streams, tries), ==, expected);
+    world_cleanup(w);
+}
+
+static void test_leaves(void)
+{
+    if (g_get_num_processors() < 2) {
+        g_test_skip("this host has one processor for it");
+        return;
+    }
+    /* Whether it is where it was when asked is up to the host, too. */
+    check_leaves(NULL, 2, 40 * TRIES, true);
+}
+
+/* One stream's two ends wait for each other in turn: they may share one. */
+static void test_alone_stays(void)
+{
+    check_leaves(NULL, 1, 100, false);
+}
+
+/* That thread is not the device's. */
+static void test_main_loop_stays(void)
+{
+    check_leaves(",io-threads=0", 2, 100, false);
+}
+
 /* A UNIX socket holds too little for its sender to go on meanwhile. */
 static void test_not_over_unix(void)
 {
@@ -319,5 +453,8 @@ int main(int argc, char **argv)
     qtest_add_func("rnic/full-flow/many-share", test_many_share);
     /* The last: the process keeps to its fabric. */
     qtest_add_func("rnic/full-flow/not-over-unix", test_not_over_unix);
+    qtest_add_func("rnic/full-flow/leaves", test_leaves);
+    qtest_add_func("rnic/full-flow/alone-stays", test_alone_stays);
+    qtest_add_func("rnic/full-flow/main-loop-stays", test_main_loop_stays);
     return g_test_run();
 }

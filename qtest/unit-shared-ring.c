@@ -2,8 +2,8 @@
  * Unit tests of the shared ring: octets, waits, and what a peer can break
  *
  * The layout is looked at from the side, as a peer would see it: the page that
- * precedes the octets has the sender's position and waits at 0 and 4, the
- * receiver's at 128 and 132 (rnic.rst).
+ * precedes the octets has the sender's position, waits and processor at 0, 4 and
+ * 8, the receiver's position and waits at 128 and 132 (rnic.rst).
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -21,6 +21,7 @@
 enum {
     HEAD = 0,
     SENDER_WAITS = 4,
+    SENDER_PROCESSOR = 8,
     TAIL = 128,
     RECEIVER_WAITS = 132,
 
@@ -405,6 +406,30 @@ static void test_ping_pong(void)
     pair_cleanup(&back);
 }
 
+/* -------------------------------------------------------- the processor */
+
+/* As the sender says at each of its ways to have the receiver told. */
+static void test_sender_processor(void)
+{
+    Pair p;
+
+    pair_init(&p);
+    g_assert_cmpint(rnic_shared_ring_sender_processor(p.rx), ==, -1);
+    g_assert_cmpint(put(p.tx, "x", 1), ==, 1);
+    g_assert_cmpuint(word(&p, SENDER_PROCESSOR), <=,
+                     sysconf(_SC_NPROCESSORS_CONF));
+    set_word(&p, SENDER_PROCESSOR, 0);
+    rnic_shared_ring_tell(p.tx);
+    g_assert_cmpuint(word(&p, SENDER_PROCESSOR), >, 0);
+    set_word(&p, SENDER_PROCESSOR, 4);
+    g_assert_cmpint(rnic_shared_ring_sender_processor(p.rx), ==, 3);
+    set_word(&p, SENDER_PROCESSOR, UINT32_MAX);
+    g_assert_cmpint(rnic_shared_ring_sender_processor(p.rx), ==, -1);
+    set_word(&p, SENDER_PROCESSOR, 1u << 31);
+    g_assert_cmpint(rnic_shared_ring_sender_processor(p.rx), ==, -1);
+    pair_cleanup(&p);
+}
+
 /* --------------------------------------------------------------- the peer */
 
 static void test_broken(void)
@@ -541,6 +566,8 @@ int main(int argc, char **argv)
     g_test_add_func("/rnic/shared-ring/broken", test_broken);
     g_test_add_func("/rnic/shared-ring/receiver-gone", test_receiver_gone);
     g_test_add_func("/rnic/shared-ring/sender-gone", test_sender_gone);
+    g_test_add_func("/rnic/shared-ring/sender-processor",
+                    test_sender_processor);
     g_test_add_func("/rnic/shared-ring/odd-bell", test_odd_bell);
     g_test_add_func("/rnic/shared-ring/refused", test_refused);
     return g_test_run();

@@ -25,6 +25,7 @@ typedef struct WireRing {
 enum {
     WIRE_RING_HEAD = 0,
     WIRE_RING_SENDER_WAITS = 4,
+    WIRE_RING_SENDER_PROCESSOR = 8,
     WIRE_RING_TAIL = 128,
     WIRE_RING_RECEIVER_WAITS = 132,
 };
