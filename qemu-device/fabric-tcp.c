@@ -286,14 +286,30 @@ static int channel_fd(QIOChannel *ioc)
     return QIO_CHANNEL_SOCKET(ioc)->fd;
 }
 
+bool rnic_fabric_tcp_is_loopback(QIOChannel *ioc)
+{
+    RnicAddr peer;
+
+    return socket_address(channel_fd(ioc), getpeername, &peer) &&
+           rnic_ip_is_loopback(peer.ip);
+}
+
+/* Linux hands a packet over where it was sent: no interrupt comes between. */
+int rnic_fabric_tcp_sender_processor(QIOChannel *ioc)
+{
+#ifdef SO_INCOMING_CPU
+    return get_option(channel_fd(ioc), SO_INCOMING_CPU);
+#else
+    return -1;
+#endif
+}
+
 void rnic_fabric_tcp_set_backlog(QIOChannel *ioc, size_t octets)
 {
     int fd = channel_fd(ioc);
     int locked = locked_buffers(fd);
-    RnicAddr peer;
 
-    if (!socket_address(fd, getpeername, &peer) ||
-        !rnic_ip_is_loopback(peer.ip) || locked < 0) {
+    if (locked < 0) {
         return;
     }
     trace_rnic_tcp_backlog(ioc, octets);

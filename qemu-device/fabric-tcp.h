@@ -10,12 +10,24 @@
 #include "io/channel.h"
 
 /*
- * Have not much more than @octets wait in @ioc's socket to be read; 0: as many
- * as the host likes, as at the beginning.  Only between two sockets of one
- * host: elsewhere it is the path that says how many have to be under way, and
- * this does nothing.  @ioc is of the TCP fabric, without TLS.  In the thread
- * that watches it.
+ * All of these: @ioc is of the TCP fabric, without TLS, and connected.  In the
+ * thread that watches it.
+ */
+
+/* Both ends are on this host, and what is sent goes through no adapter. */
+bool rnic_fabric_tcp_is_loopback(QIOChannel *ioc);
+
+/*
+ * Have not much more than @octets wait in the socket to be read; 0: as many as
+ * the host likes, as at the beginning.  For loopback only: elsewhere it is the
+ * path that says how many have to be under way.
  */
 void rnic_fabric_tcp_set_backlog(QIOChannel *ioc, size_t octets);
+
+/*
+ * The host's processor that what was last received came from, or -1: not known.
+ * For loopback only: elsewhere it is that of the adapter's interrupt.
+ */
+int rnic_fabric_tcp_sender_processor(QIOChannel *ioc);
 
 #endif /* HW_RNIC_FABRIC_TCP_H */

@@ -621,13 +621,14 @@ static bool amid_message(const IwarpRx *rx)
 
 /*
  * The two ends of one ring wait for each other in turn, and find the octets in
- * the cache of a processor that they share.  With several rings the sender goes
- * on with the next while this end reads.
+ * the cache of a processor that they share.  With several the sender goes on
+ * with the next while this end reads; and where a socket holds what it has sent
+ * and both ends have sums to make of it, there is work for two.
  */
 static void share_processors(RnicWorker *worker, const RnicStream *st,
                              unsigned busy)
 {
-    if (busy > 1) {
+    if (busy > 1 || (st->tx.crc && !st->unix_channel)) {
         rnic_worker_keep_apart(worker, rnic_stream_sender_processor(st));
     }
 }

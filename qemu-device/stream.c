@@ -134,6 +134,7 @@ RnicStream *rnic_stream_new(const RnicStreamSetup *setup, AioContext *ctx,
     st->opaque = opaque;
     st->read_paused = true;
     st->plain_tcp = is_plain_tcp(setup->ioc);
+    st->tcp_loopback = st->plain_tcp && rnic_fabric_tcp_is_loopback(st->ioc);
     st->unix_channel = (RnicUnixChannel *)object_dynamic_cast(
         OBJECT(setup->ioc), TYPE_RNIC_UNIX_CHANNEL);
     /* Of the host's time: a stopped guest's streams do not stay resting. */
@@ -209,7 +210,7 @@ void rnic_stream_share(RnicStream *st, unsigned busy)
     size_t backlog = busy < MANY_BUSY
                      ? 0 : MAX(pow2floor(BACKLOG_OF_ALL / busy), BACKLOG_MIN);
 
-    if (st->plain_tcp && st->backlog != backlog) {
+    if (st->tcp_loopback && st->backlog != backlog) {
         st->backlog = backlog;
         rnic_fabric_tcp_set_backlog(st->ioc, backlog);
     }
@@ -217,8 +218,10 @@ void rnic_stream_share(RnicStream *st, unsigned busy)
 
 int rnic_stream_sender_processor(const RnicStream *st)
 {
-    return st->unix_channel
-           ? rnic_unix_channel_sender_processor(st->unix_channel) : -1;
+    if (st->unix_channel) {
+        return rnic_unix_channel_sender_processor(st->unix_channel);
+    }
+    return st->tcp_loopback ? rnic_fabric_tcp_sender_processor(st->ioc) : -1;
 }
 
 static void set_blocked(RnicStream *st, bool blocked)

@@ -48,6 +48,7 @@ typedef struct RnicStream {
     bool write_handler;
     bool read_paused;
     bool plain_tcp;             /* of the TCP fabric, without TLS */
+    bool tcp_loopback;          /* that, and both ends are on this host */
     size_t backlog;             /* see rnic_stream_share(); 0: no bound */
     unsigned busy_period;       /* of rnic_busy_streams() */
     bool resting;               /* not read as soon as more arrives */
