@@ -98,7 +98,10 @@ static void forget_more(RnicUnixChannel *c)
     g_clear_pointer(&c->more, qemu_bh_delete);
 }
 
-/* A handler may give the channel to another thread: then it is that one's. */
+/*
+ * A handler may give the channel to another thread: then it is that one's.  It
+ * waits until that one has set its handlers; ctx does not change any more.
+ */
 static void ring_readable(void *opaque)
 {
     RnicUnixChannel *c = opaque;
@@ -196,7 +199,10 @@ static void channel_set_aio_fd_handler(QIOChannel *ioc, AioContext *read_ctx,
     if (!io_read) {
         forget_more(c);
     }
-    c->ctx = read_ctx;
+    /* A thread that gave the channel away may be looking, see above. */
+    if (c->ctx != read_ctx) {
+        c->ctx = read_ctx;
+    }
     c->on_readable = io_read;
     c->on_writable = io_write;
     c->opaque = opaque;
