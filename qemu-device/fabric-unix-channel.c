@@ -99,8 +99,8 @@ static void forget_more(RnicUnixChannel *c)
 }
 
 /*
- * A handler may give the channel to another thread: then it is that one's.  It
- * waits until that one has set its handlers; ctx does not change any more.
+ * A handler may give the channel to another thread: then it is that one's, which
+ * has made ctx its own before the handler returns.
  */
 static void ring_readable(void *opaque)
 {
