@@ -6,7 +6,7 @@
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 
-# Arguments for the scripts behind a target, e.g. make test ARGS="--only unit".
+# Arguments for the scripts behind a target, e.g. make test ARGS="--only lint".
 ARGS ?=
 
 .PHONY: help
