@@ -60,6 +60,17 @@ def _value(limit, case, variant, higher):
     return lambda f: (f.get(case, variant), limit, higher)
 
 
+def _sixteen(variant):
+    """Writes of 16 QPs together against the best of one, of whatever size."""
+    def check(figures):
+        one, many = (
+            [figures.get(f"write_bw_{size}{more}", variant) or 0
+             for size in cases.SIZES] for more in ("", "_q16"))
+        known = max(one) and max(many)
+        return (max(many) / max(one) if known else None, 0.9, True)
+    return check
+
+
 def _targets():
     raws = {"rnic_tcp": "raw_tcp", "rnic_unix": "raw_unix"}
     share = {"rnic_tcp": 0.6, "rnic_unix": 0.4}
@@ -89,6 +100,7 @@ def _targets():
     yield ("8 B Write latency, rnic_tcp / raw_tcp",
            _at_most(5, ("write_lat_8b", tcp), ("write_lat_8b", "raw_tcp")))
     for v in cases.RNIC:
+        yield f"16 QPs' Writes together / the best of one's, {v}", _sixteen(v)
         yield (f"16 QPs' 64 KiB Writes together / one's, {v}",
                _at_least(0.9, ("write_bw_64k_q16", v), ("write_bw_64k", v)))
         yield (f"the least of 16 QPs, of its fair share, {v}",
