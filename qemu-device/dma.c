@@ -8,11 +8,17 @@
 #include "dma.h"
 #include "trace.h"
 
+/* PCI_DEVICE() would compare names, for each page that is mapped. */
+static PCIDevice *pci(RnicState *s)
+{
+    return &s->parent_obj;
+}
+
 static MemTxAttrs ram_only(RnicState *s)
 {
     return (MemTxAttrs) {
         .memory = true,
-        .requester_id = pci_requester_id(PCI_DEVICE(s)),
+        .requester_id = pci_requester_id(pci(s)),
     };
 }
 
@@ -33,7 +39,7 @@ static bool access_memory(RnicState *s, dma_addr_t addr, void *buf,
     MemTxResult result;
 
     rnic_guest_memory_begin();
-    result = pci_dma_rw(PCI_DEVICE(s), addr, buf, len, direction,
+    result = pci_dma_rw(pci(s), addr, buf, len, direction,
                         ram_only(s));
     rnic_guest_memory_end();
     return check(s, result, addr, len,
@@ -57,7 +63,7 @@ bool rnic_dma_load32(RnicState *s, dma_addr_t addr, uint32_t *val)
     MemTxResult result;
 
     rnic_guest_memory_begin();
-    result = ldl_le_pci_dma(PCI_DEVICE(s), addr, val, ram_only(s));
+    result = ldl_le_pci_dma(pci(s), addr, val, ram_only(s));
     rnic_guest_memory_end();
     return check(s, result, addr, sizeof(*val), false);
 }
@@ -68,7 +74,7 @@ bool rnic_dma_store32(RnicState *s, dma_addr_t addr, uint32_t val)
 
     smp_wmb();
     rnic_guest_memory_begin();
-    result = stl_le_pci_dma(PCI_DEVICE(s), addr, val, ram_only(s));
+    result = stl_le_pci_dma(pci(s), addr, val, ram_only(s));
     rnic_guest_memory_end();
     return check(s, result, addr, sizeof(val), true);
 }
@@ -85,7 +91,7 @@ static DMADirection direction(const RnicDmaMap *map)
 static void *map_ram(RnicState *s, const RnicDmaMap *map, dma_addr_t addr,
                      dma_addr_t *len)
 {
-    AddressSpace *as = pci_get_address_space(PCI_DEVICE(s));
+    AddressSpace *as = pci_get_address_space(pci(s));
     ram_addr_t offset;
     void *host = dma_memory_map(as, addr, len, direction(map), ram_only(s));
 
@@ -128,7 +134,7 @@ void rnic_dma_window_close(RnicDmaWindow *w)
 static void *window_find(RnicState *s, RnicDmaMap *map, dma_addr_t addr,
                          dma_addr_t *len)
 {
-    AddressSpace *as = pci_get_address_space(PCI_DEVICE(s));
+    AddressSpace *as = pci_get_address_space(pci(s));
     RnicDmaWindow *w = map->window;
 
     if (!w->len && map->count >= WINDOW_MIN) {
@@ -171,7 +177,7 @@ bool rnic_dma_map_add(RnicState *s, RnicDmaMap *map, dma_addr_t addr,
 
 void rnic_dma_unmap(RnicState *s, RnicDmaMap *map)
 {
-    AddressSpace *as = pci_get_address_space(PCI_DEVICE(s));
+    AddressSpace *as = pci_get_address_space(pci(s));
 
     for (unsigned i = 0; i < map->count; i++) {
         void *host = map->iov[i].iov_base;

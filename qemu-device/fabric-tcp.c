@@ -304,21 +304,6 @@ int rnic_fabric_tcp_sender_processor(QIOChannel *ioc)
 #endif
 }
 
-void rnic_fabric_tcp_set_backlog(QIOChannel *ioc, size_t octets)
-{
-    int fd = channel_fd(ioc);
-    int locked = locked_buffers(fd);
-
-    if (locked < 0) {
-        return;
-    }
-    trace_rnic_tcp_backlog(ioc, octets);
-    set_buffer(fd, SO_RCVBUF, octets ?: INT_MAX);
-    if (octets == 0) {
-        lock_buffers(fd, locked & LOCK_SEND_BUFFER);
-    }
-}
-
 static bool uses_tls(const RnicFabricTcp *tcp)
 {
     return tcp->tls_creds || tcp->tls_client_creds;

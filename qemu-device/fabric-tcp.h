@@ -18,13 +18,6 @@
 bool rnic_fabric_tcp_is_loopback(QIOChannel *ioc);
 
 /*
- * Have not much more than @octets wait in the socket to be read; 0: as many as
- * the host likes, as at the beginning.  For loopback only: elsewhere it is the
- * path that says how many have to be under way.
- */
-void rnic_fabric_tcp_set_backlog(QIOChannel *ioc, size_t octets);
-
-/*
  * The host's processor that what was last received came from, or -1: not known.
  * For loopback only: elsewhere it is that of the adapter's interrupt.
  */

@@ -37,7 +37,7 @@ enum {
 };
 
 /* What the descriptor at the beginning of a stream is the file of. */
-static const char offer_text[] = "rnic-ring 1\n";
+static const char offer_text[] = "rnic-ring 2\n";
 
 /* One of the descriptors that a channel watches, and what for. */
 typedef struct Watch {
@@ -49,6 +49,8 @@ struct RnicUnixChannel {
     QIOChannelSocket parent_obj;
 
     bool fin_sent;
+    bool corked;
+    bool narrow;
     bool rings;
     bool offered;
     bool peer_takes_rings;
@@ -458,6 +460,29 @@ static void free_tx(RnicUnixChannel *c)
     }
 }
 
+static void tell(RnicUnixChannel *c)
+{
+    if (c->tx && !c->corked) {
+        rnic_shared_ring_tell(c->tx);
+    }
+}
+
+static void channel_set_cork(QIOChannel *ioc, bool enabled)
+{
+    RnicUnixChannel *c = RNIC_UNIX_CHANNEL(ioc);
+
+    c->corked = enabled;
+    tell(c);
+}
+
+void rnic_unix_channel_set_narrow(RnicUnixChannel *c, bool narrow)
+{
+    c->narrow = narrow;
+    if (c->tx) {
+        rnic_shared_ring_set_narrow(c->tx, narrow);
+    }
+}
+
 /* @before octets have left otherwise. */
 static ssize_t write_ring(RnicUnixChannel *c, const struct iovec *iov,
                           size_t niov, size_t before, Error **errp)
@@ -470,6 +495,7 @@ static ssize_t write_ring(RnicUnixChannel *c, const struct iovec *iov,
         errno = error;
         return -1;
     }
+    tell(c);
     return n + before ? n + before : QIO_CHANNEL_ERR_BLOCK;
 }
 
@@ -535,6 +561,7 @@ static ssize_t begin_ring(RnicUnixChannel *c, const struct iovec *iov,
         return n;
     }
     trace_rnic_fabric_unix_ring(c, "sent");
+    rnic_shared_ring_set_narrow(ring, c->narrow);
     update_watches(c);
     iov_discard_front(&rest, &count, 1);
     return write_ring(c, rest, count, 1, errp);
@@ -571,21 +598,24 @@ static ssize_t channel_writev(QIOChannel *ioc, const struct iovec *iov,
     return n ? n : write_socket(c, iov, niov, flags, errp);
 }
 
-void *rnic_unix_channel_room(const RnicUnixChannel *c, size_t len)
+size_t rnic_unix_channel_room(const RnicUnixChannel *c)
 {
-    return c->tx ? rnic_shared_ring_room(c->tx, len) : NULL;
+    return c->tx ? rnic_shared_ring_room(c->tx) : SIZE_MAX;
+}
+
+bool rnic_unix_channel_await_room(RnicUnixChannel *c)
+{
+    return rnic_shared_ring_await_room(c->tx);
+}
+
+void *rnic_unix_channel_place(const RnicUnixChannel *c, size_t len)
+{
+    return c->tx ? rnic_shared_ring_place(c->tx, len) : NULL;
 }
 
 void rnic_unix_channel_commit(RnicUnixChannel *c, size_t len)
 {
     rnic_shared_ring_commit(c->tx, len);
-}
-
-void rnic_unix_channel_tell(RnicUnixChannel *c)
-{
-    if (c->tx) {
-        rnic_shared_ring_tell(c->tx);
-    }
 }
 
 const void *rnic_unix_channel_peek(const RnicUnixChannel *c, size_t *n)
@@ -677,6 +707,7 @@ static void channel_class_init(ObjectClass *klass, RNIC_CLASS_DATA *data)
     ioc->io_writev = channel_writev;
     ioc->io_shutdown = channel_shutdown;
     ioc->io_close = channel_close;
+    ioc->io_set_cork = channel_set_cork;
     ioc->io_set_aio_fd_handler = channel_set_aio_fd_handler;
 }
 

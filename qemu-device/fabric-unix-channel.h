@@ -12,6 +12,9 @@
  *     All octets behind that one come by the ring.  The end of the direction
  *     (FIN) still is that of the socket.
  *
+ * While the channel is corked (qio_channel_set_cork()) a peer that waits for octets
+ * of the ring need not be told of each.
+ *
  * There is no reset on such a socket.  A peer that ends both directions at
  * once, before this end has closed its own, has reset the connection.
  *
@@ -34,13 +37,23 @@ RnicUnixChannel *rnic_unix_channel_new(int fd, bool rings);
 int rnic_unix_channel_fd(const RnicUnixChannel *c);
 
 /*
- * Where the stream's next @len octets go, for the caller to put them there
- * without another copy; NULL: only by writing.  Then that they are there, and,
- * unless the caller writes next, that a peer which waits is to be told.
+ * Octets that can be written now, as far as that is known: SIZE_MAX.  And, where
+ * it is known, have the channel become writable once there is room for many; false:
+ * there is by now.
  */
-void *rnic_unix_channel_room(const RnicUnixChannel *c, size_t len);
+size_t rnic_unix_channel_room(const RnicUnixChannel *c);
+bool rnic_unix_channel_await_room(RnicUnixChannel *c);
+
+/*
+ * Where the stream's next @len octets go, for the caller to put them there
+ * without another copy; NULL: only by writing.  Then that they are there.  A peer
+ * that waits is told when the channel is uncorked, or written to next.
+ */
+void *rnic_unix_channel_place(const RnicUnixChannel *c, size_t len);
 void rnic_unix_channel_commit(RnicUnixChannel *c, size_t len);
-void rnic_unix_channel_tell(RnicUnixChannel *c);
+
+/* Many streams are busy: a ring is to take its share of the processor's cache. */
+void rnic_unix_channel_set_narrow(RnicUnixChannel *c, bool narrow);
 
 /*
  * The stream's next octets, *@n of them, for the caller to use them where they

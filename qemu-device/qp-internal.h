@@ -211,6 +211,8 @@ typedef enum RnicSqStep {
 
 /* Begin the next WR, as far as fences and ORD let it. */
 RnicSqStep rnic_sq_begin(RnicQp *qp, RnicJob *job);
+/* Is there another WQE behind that of the WR begun last, for all that is known? */
+bool rnic_sq_has_next(const RnicQp *qp);
 /* The message of the WR begun last has been handed to the LLP. */
 void rnic_sq_sent(RnicQp *qp);
 /* The source of the WR begun last cannot be read. */

@@ -642,7 +642,6 @@ static void bulk_arrived(RnicQp *qp, size_t octets)
         return;
     }
     busy = rnic_worker_busy_streams(qp->worker, &st->busy_period);
-    rnic_stream_share(st, busy);
     share_processors(qp->worker, st, busy);
     if (octets < OCTETS_PER_TURN && amid_message(&st->rx)) {
         rnic_stream_rest(st);

@@ -135,6 +135,11 @@ static bool fetch(RnicQp *qp)
     return true;
 }
 
+bool rnic_sq_has_next(const RnicQp *qp)
+{
+    return posted(qp) > head(qp)->units;
+}
+
 /* -------------------------------------------------------- complete */
 
 /* WRs begun or posted, for moderation; long WQEs count as several. */

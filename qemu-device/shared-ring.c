@@ -10,6 +10,7 @@
 #include "qemu/iov.h"
 #include "qemu/memfd.h"
 #include "qemu/sockets.h"
+#include "iwarp/copy.h"
 #include "keep-apart.h"
 #include "shared-ring.h"
 
@@ -25,6 +26,10 @@ enum {
     /* Octets that the other end sees at a time: it may begin meanwhile. */
     PUBLISH = 64 * 1024,
 
+    /* A receiver that waits is told of this part of the ring at the latest, so
+     * that it reads while there is still room. */
+    TOLD = 4,
+
     /*
      * A sender that waits is told when the ring has drained to this part of
      * its size, to run for much and not for little.
@@ -32,24 +37,34 @@ enum {
     DRAINED = 8,
 };
 
-struct RnicSharedRing {
-    uint8_t *mapping;           /* the page, the octets, the octets again */
-    RnicSharedRingPage *shared;
+/* Octets that are there twice in a row: what wraps around is in one piece. */
+typedef struct View {
     uint8_t *octets;
     uint32_t size;
+} View;
+
+struct RnicSharedRing {
+    uint8_t *mapping;           /* the page, and both views */
+    RnicSharedRingPage *shared;
+    View wide;                  /* all octets */
+    View narrow;                /* the first of them */
     uint32_t position;          /* this end's, as published */
     uint32_t waits;             /* this end's, as published */
     uint32_t answered;          /* the other's, when the bell was last rung */
     int bell;
     bool silent;                /* nobody rings the bell any more */
     bool waiting;               /* the receiver, see the header */
+    bool is_narrow;             /* the sender, as published */
+    bool to_be_narrow;
+    uint32_t untold;            /* the sender, octets since it last told */
 };
 
 /* ------------------------------------------------------------- mapping */
 
-static size_t mapping_size(uint32_t size)
+static size_t mapping_size(const RnicSharedRing *ring)
 {
-    return qemu_real_host_page_size() + 2 * (size_t)size;
+    return qemu_real_host_page_size() + 2 * (size_t)ring->wide.size +
+           2 * (size_t)ring->narrow.size;
 }
 
 static bool map_at(uint8_t *place, size_t size, int memory, off_t offset)
@@ -58,21 +73,33 @@ static bool map_at(uint8_t *place, size_t size, int memory, off_t offset)
                 memory, offset) != MAP_FAILED;
 }
 
-/* The octets twice in a row: what wraps around is in one piece, too. */
-static bool map_memory(RnicSharedRing *ring, int memory)
+static bool map_view(const View *view, int memory)
 {
     size_t page = qemu_real_host_page_size();
-    uint8_t *m = mmap(NULL, mapping_size(ring->size), PROT_NONE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
+    return map_at(view->octets, view->size, memory, page) &&
+           map_at(view->octets + view->size, view->size, memory, page);
+}
+
+/* @size: of the octets. */
+static bool map_memory(RnicSharedRing *ring, int memory, uint32_t size)
+{
+    size_t page = qemu_real_host_page_size();
+    uint8_t *m;
+
+    ring->wide.size = size;
+    ring->narrow.size = size / RNIC_SHARED_RING_NARROW;
+    m = mmap(NULL, mapping_size(ring), PROT_NONE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (m == MAP_FAILED) {
         return false;
     }
     ring->mapping = m;
     ring->shared = (RnicSharedRingPage *)m;
-    ring->octets = m + page;
-    return map_at(m, page + ring->size, memory, 0) &&
-           map_at(m + page + ring->size, ring->size, memory, page);
+    ring->wide.octets = m + page;
+    ring->narrow.octets = ring->wide.octets + 2 * (size_t)size;
+    return map_at(m, page, memory, 0) && map_view(&ring->wide, memory) &&
+           map_view(&ring->narrow, memory);
 }
 
 void rnic_shared_ring_free(RnicSharedRing *ring)
@@ -80,7 +107,7 @@ void rnic_shared_ring_free(RnicSharedRing *ring)
     int error = errno;
 
     if (ring->mapping) {
-        munmap(ring->mapping, mapping_size(ring->size));
+        munmap(ring->mapping, mapping_size(ring));
     }
     if (ring->bell >= 0) {
         close(ring->bell);
@@ -101,17 +128,17 @@ RnicSharedRing *rnic_shared_ring_create(int *memory, int *bell)
     RnicSharedRing *ring = g_new0(RnicSharedRing, 1);
     int pair[2];
 
-    ring->size = RNIC_SHARED_RING_SIZE;
     ring->bell = -1;
     *memory = qemu_memfd_create("rnic-ring",
-                                qemu_real_host_page_size() + ring->size, false,
-                                0, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL,
+                                qemu_real_host_page_size() +
+                                RNIC_SHARED_RING_SIZE, false, 0,
+                                F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL,
                                 NULL);
     if (*memory < 0) {
         rnic_shared_ring_free(ring);
         return NULL;
     }
-    if (!map_memory(ring, *memory) ||
+    if (!map_memory(ring, *memory, RNIC_SHARED_RING_SIZE) ||
         qemu_socketpair(AF_UNIX, SOCK_STREAM, 0, pair) < 0) {
         int error = errno;
 
@@ -129,10 +156,10 @@ RnicSharedRing *rnic_shared_ring_create(int *memory, int *bell)
 /* ------------------------------------------------------ the receiver's */
 
 /*
- * Memory that is nothing but memory: reading it does not fail, does not wait
- * for anybody, and it does not become less.
+ * The octets of memory that is nothing but memory: reading it does not fail,
+ * does not wait for anybody, and it does not become less.  Else 0.
  */
-static bool check_memory(RnicSharedRing *ring, int memory)
+static uint32_t check_memory(int memory)
 {
     int seals = fcntl(memory, F_GET_SEALS);
     size_t page = qemu_real_host_page_size();
@@ -144,21 +171,20 @@ static bool check_memory(RnicSharedRing *ring, int memory)
         st.st_size < page + RNIC_SHARED_RING_MIN ||
         st.st_size > page + RNIC_SHARED_RING_MAX ||
         !is_power_of_2(st.st_size - page)) {
-        return false;
+        return 0;
     }
-    ring->size = st.st_size - page;
-    return true;
+    return st.st_size - page;
 }
 
 RnicSharedRing *rnic_shared_ring_open(int memory, int bell)
 {
     RnicSharedRing *ring = g_new0(RnicSharedRing, 1);
+    uint32_t size = check_memory(memory);
     int error = EPROTO;
-    bool ok;
+    bool ok = size > 0;
 
     ring->bell = bell;
-    ok = check_memory(ring, memory);
-    if (ok && !map_memory(ring, memory)) {
+    if (ok && !map_memory(ring, memory, size)) {
         error = errno;
         ok = false;
     }
@@ -197,6 +223,7 @@ static void announce_wait(RnicSharedRing *ring, uint32_t *own_waits)
 
 static void tell_receiver(RnicSharedRing *ring)
 {
+    ring->untold = 0;
     qatomic_set(&ring->shared->sender_processor, rnic_own_processor() + 1);
     tell(ring, &ring->shared->receiver_waits);
 }
@@ -214,23 +241,116 @@ bool rnic_shared_ring_rung(RnicSharedRing *ring)
 
 /* ------------------------------------------------------------ transfer */
 
-static uint8_t *place(const RnicSharedRing *ring)
+static uint8_t *place(const RnicSharedRing *ring, const View *view)
 {
-    return ring->octets + (ring->position & (ring->size - 1));
+    return view->octets + (ring->position & (view->size - 1));
 }
 
-/* More than the size: the peer has broken the ring. */
-static uint32_t filled(const RnicSharedRing *ring)
+/* Octets of @iov behind the first @skip ones, as many as @room; returns them. */
+static size_t gather(const struct iovec *iov, size_t count, size_t skip,
+                     uint8_t *out, size_t room)
 {
-    return ring->position - qatomic_load_acquire(&ring->shared->tail);
+    size_t done = 0;
+
+    for (size_t i = 0; i < count && done < room; i++) {
+        size_t n = MIN(iov[i].iov_len - MIN(skip, iov[i].iov_len), room - done);
+
+        iwarp_copy(out + done, (const uint8_t *)iov[i].iov_base + skip, n);
+        done += n;
+        skip -= MIN(skip, iov[i].iov_len);
+    }
+    return done;
 }
 
-/* The ring is full; what it holds by now. */
+/* As many of the @len octets as @iov takes; returns them. */
+static size_t scatter(const struct iovec *iov, size_t count, const uint8_t *in,
+                      size_t len)
+{
+    size_t done = 0;
+
+    for (size_t i = 0; i < count && done < len; i++) {
+        size_t n = MIN(iov[i].iov_len, len - done);
+
+        iwarp_copy(iov[i].iov_base, in + done, n);
+        done += n;
+    }
+    return done;
+}
+
+void rnic_shared_ring_set_narrow(RnicSharedRing *ring, bool narrow)
+{
+    ring->to_be_narrow = narrow;
+}
+
+static const View *sender_view(const RnicSharedRing *ring)
+{
+    return ring->is_narrow ? &ring->narrow : &ring->wide;
+}
+
+/*
+ * Octets that are in the ring.  When there are none it may change: the receiver,
+ * which looks at head first, has the change with the first octet behind it.
+ */
+static uint32_t look(RnicSharedRing *ring)
+{
+    uint32_t used = ring->position - qatomic_load_acquire(&ring->shared->tail);
+
+    if (used == 0 && ring->is_narrow != ring->to_be_narrow) {
+        ring->is_narrow = ring->to_be_narrow;
+        qatomic_set(&ring->shared->narrow, ring->is_narrow);
+    }
+    return used;
+}
+
+/* There is too little room; what is in the ring by now. */
 static uint32_t look_again(RnicSharedRing *ring)
 {
     tell_receiver(ring);
     announce_wait(ring, &ring->shared->sender_waits);
-    return filled(ring);
+    return look(ring);
+}
+
+/* More than that cannot be in it: the peer has broken the ring. */
+static bool broken(const RnicSharedRing *ring, uint32_t used)
+{
+    return used > sender_view(ring)->size;
+}
+
+/* Of a ring that is not broken; none while it is to change. */
+static uint32_t room(const RnicSharedRing *ring, uint32_t used)
+{
+    return ring->is_narrow == ring->to_be_narrow
+           ? sender_view(ring)->size - used : 0;
+}
+
+/* It is worth waiting. */
+static bool little_room(const RnicSharedRing *ring, uint32_t used)
+{
+    uint32_t size = sender_view(ring)->size;
+
+    return !broken(ring, used) && room(ring, used) < size - size / DRAINED;
+}
+
+static void publish(RnicSharedRing *ring, size_t n)
+{
+    ring->position += n;
+    ring->untold += n;
+    qatomic_store_release(&ring->shared->head, ring->position);
+}
+
+/* As much of it as there is room for, at most PUBLISH. */
+static size_t write_some(RnicSharedRing *ring, uint32_t used,
+                         const struct iovec *iov, size_t count, size_t skip)
+{
+    const View *view = sender_view(ring);
+    size_t n = gather(iov, count, skip, place(ring, view),
+                      MIN(PUBLISH, room(ring, used)));
+
+    publish(ring, n);
+    if (ring->untold >= view->size / TOLD) {
+        tell_receiver(ring);
+    }
+    return n;
 }
 
 ssize_t rnic_shared_ring_write(RnicSharedRing *ring, const struct iovec *iov,
@@ -240,44 +360,50 @@ ssize_t rnic_shared_ring_write(RnicSharedRing *ring, const struct iovec *iov,
     size_t done = 0;
 
     while (done < total) {
-        uint32_t used = filled(ring);
-        size_t n;
+        uint32_t used = look(ring);
 
-        if (used == ring->size) {
+        if (!broken(ring, used) && room(ring, used) == 0) {
             used = look_again(ring);
             if (ring->silent) {
                 errno = EPIPE;
                 return -1;
             }
-            if (used > ring->size / DRAINED && used <= ring->size) {
+            if (little_room(ring, used)) {
                 return done;
             }
         }
-        if (used > ring->size) {
+        if (broken(ring, used)) {
             errno = EPROTO;
             return -1;
         }
-        n = iov_to_buf(iov, count, done, place(ring),
-                       MIN(PUBLISH, ring->size - used));
-        done += n;
-        ring->position += n;
-        qatomic_store_release(&ring->shared->head, ring->position);
+        done += write_some(ring, used, iov, count, done);
     }
-    tell_receiver(ring);
     return done;
 }
 
-void *rnic_shared_ring_room(const RnicSharedRing *ring, size_t len)
+size_t rnic_shared_ring_room(RnicSharedRing *ring)
 {
-    uint32_t used = filled(ring);
+    uint32_t used = look(ring);
 
-    return used <= ring->size && len <= ring->size - used ? place(ring) : NULL;
+    return ring->silent || broken(ring, used) ? SIZE_MAX : room(ring, used);
+}
+
+bool rnic_shared_ring_await_room(RnicSharedRing *ring)
+{
+    return little_room(ring, look_again(ring));
+}
+
+void *rnic_shared_ring_place(RnicSharedRing *ring, size_t len)
+{
+    uint32_t used = look(ring);
+
+    return !broken(ring, used) && len <= room(ring, used)
+           ? place(ring, sender_view(ring)) : NULL;
 }
 
 void rnic_shared_ring_commit(RnicSharedRing *ring, size_t len)
 {
-    ring->position += len;
-    qatomic_store_release(&ring->shared->head, ring->position);
+    publish(ring, len);
 }
 
 void rnic_shared_ring_tell(RnicSharedRing *ring)
@@ -288,6 +414,12 @@ void rnic_shared_ring_tell(RnicSharedRing *ring)
 static uint32_t available(const RnicSharedRing *ring)
 {
     return qatomic_load_acquire(&ring->shared->head) - ring->position;
+}
+
+/* The receiver's, once for each use: the peer can change it at any time. */
+static const View *receiver_view(const RnicSharedRing *ring)
+{
+    return qatomic_read(&ring->shared->narrow) ? &ring->narrow : &ring->wide;
 }
 
 bool rnic_shared_ring_waits(const RnicSharedRing *ring)
@@ -302,48 +434,58 @@ int rnic_shared_ring_sender_processor(const RnicSharedRing *ring)
     return from_1 <= INT_MAX ? (int)from_1 - 1 : -1;
 }
 
+static void taken(RnicSharedRing *ring, size_t n)
+{
+    ring->position += n;
+    qatomic_store_release(&ring->shared->tail, ring->position);
+}
+
+static void tell_sender(RnicSharedRing *ring, const View *view, uint32_t left)
+{
+    if (left <= view->size / DRAINED) {
+        tell(ring, &ring->shared->sender_waits);
+    }
+}
+
 ssize_t rnic_shared_ring_read(RnicSharedRing *ring, const struct iovec *iov,
                               size_t count)
 {
     uint32_t octets = available(ring);
+    const View *view;
     size_t n;
 
     if (octets == 0) {
         announce_wait(ring, &ring->shared->receiver_waits);
         octets = available(ring);
     }
-    if (octets > ring->size) {
+    view = receiver_view(ring);
+    if (octets > view->size) {
         errno = EPROTO;
         return -1;
     }
-    n = iov_from_buf(iov, count, 0, place(ring), octets);
+    n = scatter(iov, count, place(ring, view), octets);
     ring->waiting = n == 0;
     if (n > 0) {
-        ring->position += n;
-        qatomic_store_release(&ring->shared->tail, ring->position);
+        taken(ring, n);
     }
-    if (octets - n <= ring->size / DRAINED) {
-        tell(ring, &ring->shared->sender_waits);
-    }
+    tell_sender(ring, view, octets - n);
     return n;
 }
 
 const void *rnic_shared_ring_peek(const RnicSharedRing *ring, size_t *n)
 {
     uint32_t octets = available(ring);
+    const View *view = receiver_view(ring);
 
-    *n = octets <= ring->size ? octets : 0;
-    return place(ring);
+    *n = octets <= view->size ? octets : 0;
+    return place(ring, view);
 }
 
 void rnic_shared_ring_consume(RnicSharedRing *ring, size_t n)
 {
     ring->waiting = false;
-    ring->position += n;
-    qatomic_store_release(&ring->shared->tail, ring->position);
-    if (available(ring) <= ring->size / DRAINED) {
-        tell(ring, &ring->shared->sender_waits);
-    }
+    taken(ring, n);
+    tell_sender(ring, receiver_view(ring), available(ring));
 }
 
 #else
@@ -387,7 +529,22 @@ ssize_t rnic_shared_ring_write(RnicSharedRing *ring, const struct iovec *iov,
     g_assert_not_reached();
 }
 
-void *rnic_shared_ring_room(const RnicSharedRing *ring, size_t len)
+void rnic_shared_ring_set_narrow(RnicSharedRing *ring, bool narrow)
+{
+    g_assert_not_reached();
+}
+
+size_t rnic_shared_ring_room(RnicSharedRing *ring)
+{
+    g_assert_not_reached();
+}
+
+bool rnic_shared_ring_await_room(RnicSharedRing *ring)
+{
+    g_assert_not_reached();
+}
+
+void *rnic_shared_ring_place(RnicSharedRing *ring, size_t len)
 {
     return NULL;
 }

@@ -14,6 +14,9 @@
  * cannot exceed the ring's size, and copies octets out once; payload, of which
  * nothing but its CRC depends, it may read in place.
  *
+ * Many busy rings together are more than the processor's cache holds.  A narrow
+ * ring is a part of the ring, as if there were no more of it.
+ *
  * A ring is one thread's.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
@@ -25,8 +28,10 @@
 enum {
     RNIC_SHARED_RING_SIZE = 1024 * 1024,    /* as this end makes them */
     /* As it takes them: powers of two. */
-    RNIC_SHARED_RING_MIN = 64 * 1024,
+    RNIC_SHARED_RING_MIN = 256 * 1024,
     RNIC_SHARED_RING_MAX = 64 * 1024 * 1024,
+    /* A narrow one is this part of it: 64 KiB or more, whole pages of any host. */
+    RNIC_SHARED_RING_NARROW = 4,
 };
 
 /* What both see: a page, and the octets behind it.  The host's byte order. */
@@ -34,7 +39,8 @@ typedef struct RnicSharedRingPage {
     uint32_t head;              /* octets written, modulo 2^32 */
     uint32_t sender_waits;      /* its waits for room, counted */
     uint32_t sender_processor;  /* where it last ran, from 1; 0: not known */
-    uint32_t reserved1[29];
+    uint32_t narrow;            /* the sender's; changes while it is empty */
+    uint32_t reserved1[28];
     uint32_t tail;              /* octets read, modulo 2^32 */
     uint32_t receiver_waits;    /* its waits for octets; begins as 1 */
     uint32_t reserved2[30];
@@ -78,24 +84,37 @@ bool rnic_shared_ring_rung(RnicSharedRing *ring);
 bool rnic_shared_ring_waits(const RnicSharedRing *ring);
 
 /*
+ * The sender: use the first part of the ring only, or all of it again (as it
+ * begins).  What is there is to be read first: until then there is no room.
+ */
+void rnic_shared_ring_set_narrow(RnicSharedRing *ring, bool narrow);
+
+/*
  * Octets taken of @iov, 0 if there is no room; -1 with errno: EPIPE (nobody has
- * the other end any more), EPROTO (the peer has broken the ring).
+ * the other end any more), EPROTO (the peer has broken the ring).  The receiver
+ * has them if it looks.  If it waits, it may do so until rnic_shared_ring_tell():
+ * a sender that tells of each of many pieces is interrupted by its receiver as
+ * often.  Of much it is told all the same.
  */
 ssize_t rnic_shared_ring_write(RnicSharedRing *ring, const struct iovec *iov,
                                size_t count);
+void rnic_shared_ring_tell(RnicSharedRing *ring);
+
+/*
+ * The sender: octets that rnic_shared_ring_write() would take; SIZE_MAX where it
+ * would fail.  And have the bell be rung as if that had found the ring full; false:
+ * there is much room by now.
+ */
+size_t rnic_shared_ring_room(RnicSharedRing *ring);
+bool rnic_shared_ring_await_room(RnicSharedRing *ring);
 
 /*
  * The sender: where its next @len octets go, for the caller to put them there;
- * NULL if they do not fit, which rnic_shared_ring_write() gets to the bottom of.
+ * NULL if they do not fit.  Then that they are there, for the receiver as with
+ * rnic_shared_ring_write(), but it is never told.
  */
-void *rnic_shared_ring_room(const RnicSharedRing *ring, size_t len);
-/*
- * They are there: the receiver has them if it looks.  If it waits, it does so
- * until rnic_shared_ring_tell() or the next rnic_shared_ring_write(): a sender
- * that tells of each of many pieces is interrupted by its receiver as often.
- */
+void *rnic_shared_ring_place(RnicSharedRing *ring, size_t len);
 void rnic_shared_ring_commit(RnicSharedRing *ring, size_t len);
-void rnic_shared_ring_tell(RnicSharedRing *ring);
 
 /* The receiver: the host's processor that the sender claims to be on, or -1. */
 int rnic_shared_ring_sender_processor(const RnicSharedRing *ring);

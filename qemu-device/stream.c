@@ -18,13 +18,10 @@ enum {
     REST_US = 30,
 
     /*
-     * Octets that wait in sockets leave the processor's cache before they are
-     * read, and each socket may hold megabytes.  What a few streams have
-     * waiting is the host's to find; many share so much.
+     * The rings of so many are more than the processor's cache holds, of which
+     * others have a part; narrow ones of four times as many are as much.
      */
-    MANY_BUSY = 8,
-    BACKLOG_OF_ALL = 2 * 1024 * 1024,
-    BACKLOG_MIN = 64 * 1024,
+    MANY_BUSY = 4,
 
     /* Smaller frames leave together. */
     LARGE_FRAME = 4096,
@@ -207,12 +204,8 @@ void rnic_stream_rest(RnicStream *st)
 
 void rnic_stream_share(RnicStream *st, unsigned busy)
 {
-    size_t backlog = busy < MANY_BUSY
-                     ? 0 : MAX(pow2floor(BACKLOG_OF_ALL / busy), BACKLOG_MIN);
-
-    if (st->tcp_loopback && st->backlog != backlog) {
-        st->backlog = backlog;
-        rnic_fabric_tcp_set_backlog(st->ioc, backlog);
+    if (st->unix_channel) {
+        rnic_unix_channel_set_narrow(st->unix_channel, busy >= MANY_BUSY);
     }
 }
 
@@ -312,6 +305,19 @@ RnicIo rnic_stream_writev(RnicStream *st, const struct iovec *iov,
     return st->blocked ? RNIC_IO_BLOCKED : RNIC_IO_OK;
 }
 
+static void set_cork(RnicStream *st, bool corked)
+{
+    if (st->corked != corked) {
+        st->corked = corked;
+        qio_channel_set_cork(st->ioc, corked);
+    }
+}
+
+void rnic_stream_cork(RnicStream *st)
+{
+    set_cork(st, true);
+}
+
 RnicIo rnic_stream_flush(RnicStream *st)
 {
     RnicIo io = RNIC_IO_OK;
@@ -321,15 +327,33 @@ RnicIo rnic_stream_flush(RnicStream *st)
         io = rnic_stream_writev(st, NULL, 0, &n);
     } else {
         set_blocked(st, false);
-        if (st->unix_channel) {
-            rnic_unix_channel_tell(st->unix_channel);
-        }
+    }
+    if (io == RNIC_IO_OK) {
+        set_cork(st, false);
     }
     if (io == RNIC_IO_OK && st->fin_wanted && !st->fin_sent) {
         qio_channel_shutdown(st->ioc, QIO_CHANNEL_SHUTDOWN_WRITE, NULL);
         st->fin_sent = true;
     }
     return io;
+}
+
+size_t rnic_stream_room(const RnicStream *st)
+{
+    size_t staged = st->stage_tail - st->stage_head;
+    size_t room = st->unix_channel ? rnic_unix_channel_room(st->unix_channel)
+                                   : SIZE_MAX;
+
+    return MAX(room, staged) - staged;
+}
+
+RnicIo rnic_stream_await_room(RnicStream *st)
+{
+    if (!rnic_stream_stage_empty(st)) {
+        return rnic_stream_flush(st);
+    }
+    set_blocked(st, rnic_unix_channel_await_room(st->unix_channel));
+    return st->blocked ? RNIC_IO_BLOCKED : RNIC_IO_OK;
 }
 
 size_t rnic_stream_stage_room(const RnicStream *st)
@@ -356,7 +380,7 @@ static uint8_t *stage_end(RnicStream *st, size_t len)
 static uint8_t *room_beyond_stage(RnicStream *st, size_t len)
 {
     return st->unix_channel && len > LARGE_FRAME && rnic_stream_stage_empty(st)
-           ? rnic_unix_channel_room(st->unix_channel, len) : NULL;
+           ? rnic_unix_channel_place(st->unix_channel, len) : NULL;
 }
 
 void rnic_stream_stage_frame(RnicStream *st, const struct iovec *iov,
@@ -370,6 +394,7 @@ void rnic_stream_stage_frame(RnicStream *st, const struct iovec *iov,
     iwarp_tx_copy(&st->tx, iov, count, out);
     rnic_guest_memory_end();
     if (beyond) {
+        rnic_stream_cork(st);
         rnic_unix_channel_commit(st->unix_channel, len);
     }
 }

@@ -45,11 +45,11 @@ typedef struct RnicStream {
     bool rtr_expected;          /* the peer's first FPDU is an RTR */
     bool rtr_read;              /* our RTR was a Read, not answered yet */
     bool blocked;               /* the socket takes no more for now */
+    bool corked;                /* until rnic_stream_flush() */
     bool write_handler;
     bool read_paused;
     bool plain_tcp;             /* of the TCP fabric, without TLS */
     bool tcp_loopback;          /* that, and both ends are on this host */
-    size_t backlog;             /* see rnic_stream_share(); 0: no bound */
     unsigned busy_period;       /* of rnic_busy_streams() */
     bool resting;               /* not read as soon as more arrives */
     bool in_use;                /* by a function that frees it if detached */
@@ -148,10 +148,26 @@ RnicIo rnic_stream_writev(RnicStream *st, const struct iovec *iov,
                           size_t count, size_t *n);
 
 /*
- * Write the stage, have the peer know of what is in its ring; sends FIN behind
- * it if wanted.
+ * More is about to be written: the end of what is written until then may wait for
+ * it, to leave in one packet, or to be found by a peer that was told once.  At
+ * the latest it leaves with rnic_stream_flush(), which is due.
  */
+void rnic_stream_cork(RnicStream *st);
+
+/* Write the stage, hold nothing back any more; sends FIN behind it if wanted. */
 RnicIo rnic_stream_flush(RnicStream *st);
+
+/*
+ * Octets behind the stage that rnic_stream_writev() is sure to take; SIZE_MAX:
+ * nobody knows, or it would fail.
+ */
+size_t rnic_stream_room(const RnicStream *st);
+
+/*
+ * That was too little: write the stage, if there is one, and with BLOCKED arm the
+ * writable handler for when there is more.
+ */
+RnicIo rnic_stream_await_room(RnicStream *st);
 
 /* Octets that small frames may still take in the stage. */
 size_t rnic_stream_stage_room(const RnicStream *st);

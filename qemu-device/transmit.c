@@ -25,6 +25,8 @@ enum {
     OCTETS_PER_TURN = 1024 * 1024,
     MESSAGES_PER_TURN = 256,
     SMALL_PAYLOAD = 4096,
+    /* Octets of a turn that make the stream a busy one. */
+    BULK = 64 * 1024,
     BATCH_FRAMES = 16,
     BATCH_OCTETS = 512 * 1024,
     BATCH_SPANS = 1024,
@@ -311,6 +313,8 @@ typedef struct Batch {
     unsigned frames;
     unsigned spans;
     size_t octets;
+    size_t room;                /* for more octets than that there is none */
+    bool no_room;               /* not even for the first frame */
     bool scattered;             /* the first segment, see stage_scattered() */
     RnicDmaMap map;
     IwarpTxSegment seg[BATCH_FRAMES];
@@ -342,6 +346,10 @@ static bool batch_add(RnicQp *qp, Batch *b, IwarpTx *tx, uint32_t *offset)
         if (i == 0) {
             frame_impossible(qp);
         }
+        return false;
+    }
+    if (b->frame[i].len > b->room - b->octets) {
+        b->no_room = i == 0;
         return false;
     }
     iwarp_tx_commit(tx, &b->frame[i]);
@@ -376,6 +384,26 @@ static void batch_account(RnicQp *qp, Batch *b, size_t sent)
     }
 }
 
+/* The stream takes no frame in whole; a part of one would be copied twice. */
+static void await_room(RnicQp *qp)
+{
+    RnicIo io = rnic_stream_await_room(qp->stream);
+
+    rnic_qp_output_progress(qp, io);
+    if (io == RNIC_IO_OK) {
+        rnic_qp_kick(qp);
+    }
+}
+
+/* For all that is known now.  If it is wrong, rnic_stream_flush() mends it. */
+static bool more_follows(const RnicQp *qp, const Batch *b)
+{
+    bool work = qp->job.kind == RNIC_JOB_WORK;
+
+    return !b->seg[b->frames - 1].last || qp->reads.count > !work ||
+           (work && rnic_sq_has_next(qp));
+}
+
 /* False: the socket is full, or the message or the stream has failed. */
 static bool send_batch(RnicQp *qp, size_t *octets)
 {
@@ -390,6 +418,8 @@ static bool send_batch(RnicQp *qp, size_t *octets)
     b->frames = 0;
     b->spans = 0;
     b->octets = 0;
+    b->room = rnic_stream_room(st);
+    b->no_room = false;
     b->scattered = false;
     rnic_dma_map_init(&b->map, &qp->worker->window, false);
     while (batch_add(qp, b, &tx, &offset)) {
@@ -403,6 +433,14 @@ static bool send_batch(RnicQp *qp, size_t *octets)
         rnic_dma_unmap(qp->s, &b->map);
         *octets += b->seg[0].payload_len;
         return stage_segment(qp, &b->seg[0]);
+    }
+    if (b->no_room) {
+        rnic_dma_unmap(qp->s, &b->map);
+        await_room(qp);
+        return false;
+    }
+    if (more_follows(qp, b)) {
+        rnic_stream_cork(st);
     }
     io = rnic_stream_writev(st, b->out, b->spans, &n);
     batch_account(qp, b, n);
@@ -434,6 +472,14 @@ static bool send_some(RnicQp *qp, size_t *octets)
     return send_batch(qp, octets);
 }
 
+static void bulk_left(RnicQp *qp)
+{
+    RnicStream *st = qp->stream;
+
+    rnic_stream_share(st, rnic_worker_busy_streams(qp->worker,
+                                                   &st->busy_period));
+}
+
 void rnic_transmit(RnicQp *qp)
 {
     RnicStream *st = qp->stream;
@@ -457,6 +503,9 @@ void rnic_transmit(RnicQp *qp)
     }
     if (qp->state == RNIC_QPS_RTS && !st->blocked) {
         rnic_qp_output_progress(qp, rnic_stream_flush(st));
+    }
+    if (octets >= BULK && qp->state == RNIC_QPS_RTS) {
+        bulk_left(qp);
     }
     if (messages >= MESSAGES_PER_TURN && qp->state == RNIC_QPS_RTS) {
         rnic_qp_kick(qp);

@@ -192,6 +192,127 @@ static void test_buffers_passive(void)
     check_buffers(true);
 }
 
+/* ----------------------------------------------------- few packets, at once */
+
+enum {
+    TOGETHER = 15,              /* Writes */
+    LENGTH = 64 * 1024,
+    LOOPBACK_SEGMENT = 65483,   /* Linux: 64 KiB less its own headers */
+    /* tcpi_data_segs_in, behind the end of older C libraries' struct tcp_info. */
+    DATA_SEGMENTS_IN = 38,      /* numbers of 32 bits before it */
+};
+
+static uint32_t packets_received(Connection *c)
+{
+    uint32_t info[DATA_SEGMENTS_IN + 1];
+    socklen_t length = sizeof(info);
+
+    g_assert_cmpint(getsockopt(c->peer->fd, IPPROTO_TCP, TCP_INFO, info,
+                               &length), ==, 0);
+    g_assert_cmpuint(length, ==, sizeof(info));
+    return info[DATA_SEGMENTS_IN];
+}
+
+static void store(Connection *c, const RnicWr *wr)
+{
+    uint8_t wqe[RNIC_SQ_UNIT * RNIC_SQ_MAX_UNITS];
+
+    rnic_store_wqe(c->r, &c->qp, wqe, rnic_encode_wr(wr, wqe));
+}
+
+static void store_writes(Connection *c, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        RnicWr wr = connection_wr(c, RNIC_SQ_RDMA_WRITE, i, 0, LENGTH);
+
+        store(c, &wr);
+    }
+}
+
+static void take_writes(Connection *c, unsigned count)
+{
+    static uint8_t got[LENGTH];
+
+    for (unsigned i = 0; i < count; i++) {
+        g_assert_cmpuint(connection_get_write(c, 0, got, LENGTH), ==, LENGTH);
+        rnic_expect_cqe(c->r, &c->send_cq, i, RNIC_WC_SUCCESS);
+    }
+}
+
+static uint32_t packets_of_writes(Connection *c)
+{
+    uint32_t before = packets_received(c);
+
+    store_writes(c, TOGETHER);
+    rnic_ring_sq(c->r, &c->qp);
+    take_writes(c, TOGETHER);
+    return packets_received(c) - before;
+}
+
+/*
+ * What is posted together can leave without a packet for the end of each, once TCP
+ * lets the device send as much as it likes: 16 packets, else 25.  How many it is
+ * is also up to the host, hence the fewest of several times.
+ */
+static void test_full_packets(void)
+{
+    Connection *c = connection_new(&(ConnectionOptions) { .sq_depth = 64 });
+    uint32_t fewest = UINT32_MAX;
+
+    for (unsigned i = 0; i < 20; i++) {
+        fewest = MIN(fewest, packets_of_writes(c));
+    }
+    g_test_message("%u packets", fewest);
+    g_assert_cmpuint(fewest, >=, TOGETHER * LENGTH / LOOPBACK_SEGMENT);
+    g_assert_cmpuint(fewest, <=, 20);
+    connection_free(c);
+}
+
+/* A WR that sends nothing. */
+static void store_invalidate(Connection *c)
+{
+    RnicMr mr;
+    RnicWr wr;
+
+    rnic_create_mr(c->r, &mr, c->r->pd, 4096, RNIC_TEST_ACCESS_ALL);
+    wr = (RnicWr) {
+        .opcode = RNIC_SQ_LOCAL_INVALIDATE, .flags = RNIC_WQE_SIGNALED,
+        .wr_id = 1, .invalidate_stag = mr.stag,
+    };
+    store(c, &wr);
+}
+
+/*
+ * The end of a message does not wait for more if none comes.  Linux would hold it
+ * back for 200 ms, each time.
+ */
+static void test_end_leaves(void)
+{
+    enum { TIMES = 20 };
+    Connection *c = connection_new(&(ConnectionOptions) { .sq_depth = 64 });
+    gint64 took[2] = { };
+
+    for (unsigned i = 0; i < 2 * TIMES; i++) {
+        gint64 start;
+
+        store_writes(c, 1);
+        if (i % 2) {
+            store_invalidate(c);
+        }
+        start = g_get_monotonic_time();
+        rnic_ring_sq(c->r, &c->qp);
+        take_writes(c, 1);
+        took[i % 2] += g_get_monotonic_time() - start;
+        if (i % 2) {
+            rnic_expect_cqe(c->r, &c->send_cq, 1, RNIC_WC_SUCCESS);
+        }
+    }
+    g_test_message("%" PRId64 " us alone, %" PRId64 " us with a second WR",
+                   took[0], took[1]);
+    g_assert_cmpint(took[1] - took[0], <, TIMES * 100 * 1000);
+    connection_free(c);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -199,5 +320,7 @@ int main(int argc, char **argv)
     qtest_add_func("rnic/fabric-tcp/unpaced-passive", test_unpaced_passive);
     qtest_add_func("rnic/fabric-tcp/buffers-active", test_buffers_active);
     qtest_add_func("rnic/fabric-tcp/buffers-passive", test_buffers_passive);
+    qtest_add_func("rnic/fabric-tcp/full-packets", test_full_packets);
+    qtest_add_func("rnic/fabric-tcp/end-leaves", test_end_leaves);
     return g_test_run();
 }

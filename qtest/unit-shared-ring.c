@@ -3,7 +3,8 @@
  *
  * The layout is looked at from the side, as a peer would see it: the page that
  * precedes the octets has the sender's position, waits and processor at 0, 4 and
- * 8, the receiver's position and waits at 128 and 132 (rnic.rst).
+ * 8, at 12 whether the ring is narrow, the receiver's position and waits at 128
+ * and 132 (rnic.rst).
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -22,9 +23,11 @@ enum {
     HEAD = 0,
     SENDER_WAITS = 4,
     SENDER_PROCESSOR = 8,
+    NARROW = 12,
     TAIL = 128,
     RECEIVER_WAITS = 132,
 
+    NARROW_SIZE = RNIC_SHARED_RING_SIZE / 4,
     LONGEST = 200000,
     PATIENCE_MS = 20000,
 };
@@ -32,8 +35,14 @@ enum {
 typedef struct Pair {
     RnicSharedRing *tx;
     RnicSharedRing *rx;
-    uint8_t *page;              /* as a third one sees it */
+    uint8_t *page;              /* as a third one sees it, and the octets */
+    bool to_be_narrow;
 } Pair;
+
+static size_t memory_size(void)
+{
+    return getpagesize() + RNIC_SHARED_RING_SIZE;
+}
 
 static void pair_init(Pair *p)
 {
@@ -41,7 +50,8 @@ static void pair_init(Pair *p)
 
     p->tx = rnic_shared_ring_create(&memory, &bell);
     g_assert_nonnull(p->tx);
-    p->page = mmap(NULL, getpagesize(), PROT_READ | PROT_WRITE, MAP_SHARED,
+    p->to_be_narrow = false;
+    p->page = mmap(NULL, memory_size(), PROT_READ | PROT_WRITE, MAP_SHARED,
                    memory, 0);
     g_assert_true(p->page != MAP_FAILED);
     p->rx = rnic_shared_ring_open(memory, bell);
@@ -50,7 +60,7 @@ static void pair_init(Pair *p)
 
 static void pair_cleanup(Pair *p)
 {
-    munmap(p->page, getpagesize());
+    munmap(p->page, memory_size());
     g_clear_pointer(&p->tx, rnic_shared_ring_free);
     g_clear_pointer(&p->rx, rnic_shared_ring_free);
 }
@@ -105,36 +115,46 @@ static unsigned cut(GRand *rand, uint8_t *octets, size_t len, struct iovec *iov)
     return 3;
 }
 
+/* What there is room for, with the octets that are in the ring. */
+static size_t room_of(const Pair *p)
+{
+    size_t filled = word(p, HEAD) - word(p, TAIL);
+
+    if (p->to_be_narrow != word(p, NARROW)) {
+        return filled ? 0 : p->to_be_narrow ? NARROW_SIZE
+                                            : RNIC_SHARED_RING_SIZE;
+    }
+    return (p->to_be_narrow ? NARROW_SIZE : RNIC_SHARED_RING_SIZE) - filled;
+}
+
 /* ------------------------------------------------------- one after another */
 
 static void put_random(Pair *p, GRand *rand, uint64_t *position)
 {
     g_autofree uint8_t *octets = g_malloc(LONGEST);
     size_t len = g_rand_int_range(rand, 1, LONGEST);
+    size_t room = room_of(p);
     struct iovec iov[3];
     ssize_t n;
 
     for (size_t i = 0; i < len; i++) {
         octets[i] = octet_at(*position + i);
     }
+    g_assert_cmpuint(rnic_shared_ring_room(p->tx), ==, room);
     n = rnic_shared_ring_write(p->tx, iov, cut(rand, octets, len, iov));
-    g_assert_cmpint(n, >=, 0);
-    g_assert_cmpint(n, <=, len);
+    g_assert_cmpint(n, ==, MIN(len, room));
     *position += n;
-    /* All that there is room for. */
-    g_assert_true(n == len ||
-                  word(p, HEAD) - word(p, TAIL) == RNIC_SHARED_RING_SIZE);
 }
 
 /* The same without a copy, if there is room for it. */
 static void put_at_once(Pair *p, GRand *rand, uint64_t *position)
 {
     size_t len = g_rand_int_range(rand, 1, LONGEST);
-    size_t left = RNIC_SHARED_RING_SIZE - (word(p, HEAD) - word(p, TAIL));
-    uint8_t *place = rnic_shared_ring_room(p->tx, len);
+    size_t room = room_of(p);
+    uint8_t *place = rnic_shared_ring_place(p->tx, len);
     uint32_t head = word(p, HEAD);
 
-    g_assert_cmpint(place != NULL, ==, len <= left);
+    g_assert_cmpint(place != NULL, ==, len <= room);
     if (place) {
         for (size_t i = 0; i < len; i++) {
             place[i] = octet_at(*position + i);
@@ -182,12 +202,22 @@ static void get_at_once(Pair *p, GRand *rand, uint64_t *position)
     }
 }
 
-static void test_octets(void)
+/* Now and then; while it is full of octets as well. */
+static void change_width(Pair *p, GRand *rand)
+{
+    if (g_rand_int_range(rand, 0, 20) == 0) {
+        p->to_be_narrow = g_rand_boolean(rand);
+        rnic_shared_ring_set_narrow(p->tx, p->to_be_narrow);
+    }
+}
+
+static void check_octets(bool changes)
 {
     static void (*const steps[])(Pair *, GRand *, uint64_t *) = {
         put_random, put_at_once, get_random, get_at_once };
     g_autoptr(GRand) rand = g_rand_new_with_seed(1);
     uint64_t written = 0, read = 0;
+    unsigned narrow = 0;
     Pair p;
 
     pair_init(&p);
@@ -197,10 +227,88 @@ static void test_octets(void)
         steps[step](&p, rand, step < 2 ? &written : &read);
         g_assert_cmphex(word(&p, HEAD), ==, (uint32_t)written);
         g_assert_cmphex(word(&p, TAIL), ==, (uint32_t)read);
+        narrow += word(&p, NARROW);
+        if (changes) {
+            change_width(&p, rand);
+        }
     }
     g_assert_cmpuint(written, >, 20 * RNIC_SHARED_RING_SIZE);
+    g_assert_cmpint(narrow > 500 && narrow < 2500, ==, changes);
     pair_cleanup(&p);
 }
+
+static void test_octets(void)
+{
+    check_octets(false);
+}
+
+static void test_octets_and_widths(void)
+{
+    check_octets(true);
+}
+
+/* ----------------------------------------------------------------- narrow */
+
+/* Behind its first quarter there is nothing, and it wraps around there. */
+static void test_narrow(void)
+{
+    g_autofree uint8_t *octets = g_malloc(RNIC_SHARED_RING_SIZE);
+    const uint8_t *shared;
+    Pair p;
+
+    memset(octets, 1, RNIC_SHARED_RING_SIZE);
+    pair_init(&p);
+    shared = p.page + getpagesize();
+    rnic_shared_ring_set_narrow(p.tx, true);
+    for (unsigned i = 0; i < 10; i++) {
+        g_assert_cmpint(put(p.tx, octets, RNIC_SHARED_RING_SIZE), ==,
+                        NARROW_SIZE);
+        g_assert_cmpint(get(p.rx, octets, 100000), ==, 100000);
+        g_assert_cmpint(put(p.tx, octets, RNIC_SHARED_RING_SIZE), ==, 100000);
+        g_assert_cmpint(put(p.tx, octets, 1), ==, 0);
+        g_assert_cmpint(get(p.rx, octets, NARROW_SIZE + 1), ==, NARROW_SIZE);
+        g_assert_cmpint(put(p.tx, octets, 70000), ==, 70000);
+        g_assert_cmpint(get(p.rx, octets, 70001), ==, 70000);
+    }
+    for (unsigned i = 0; i < RNIC_SHARED_RING_SIZE; i++) {
+        g_assert_cmpuint(shared[i], ==, i < NARROW_SIZE);
+    }
+    pair_cleanup(&p);
+}
+
+/* What it holds is read first, wherever that is. */
+static void test_change_waits(void)
+{
+    uint8_t octets[1000] = { };
+    Pair p;
+
+    pair_init(&p);
+    g_assert_cmpint(put(p.tx, octets, 1000), ==, 1000);
+    rnic_shared_ring_set_narrow(p.tx, true);
+    g_assert_cmpint(put(p.tx, octets, 1), ==, 0);
+    g_assert_null(rnic_shared_ring_place(p.tx, 1));
+    g_assert_true(rnic_shared_ring_await_room(p.tx));
+    g_assert_cmpuint(word(&p, NARROW), ==, 0);
+    g_assert_false(rung(p.tx, 0));
+    g_assert_cmpint(get(p.rx, octets, 400), ==, 400);
+    /* Told, since there is much room, but of the other kind. */
+    g_assert_true(rung(p.tx, 0));
+    g_assert_true(rnic_shared_ring_rung(p.tx));
+    g_assert_cmpuint(rnic_shared_ring_room(p.tx), ==, 0);
+    g_assert_true(rnic_shared_ring_await_room(p.tx));
+    g_assert_cmpint(get(p.rx, octets, 1000), ==, 600);
+    g_assert_true(rung(p.tx, 0));
+    g_assert_false(rnic_shared_ring_await_room(p.tx));
+    g_assert_cmpint(put(p.tx, octets, 1), ==, 1);
+    g_assert_cmpuint(word(&p, NARROW), ==, 1);
+    /* Changes its mind: nothing has changed. */
+    rnic_shared_ring_set_narrow(p.tx, false);
+    rnic_shared_ring_set_narrow(p.tx, true);
+    g_assert_cmpint(put(p.tx, octets, 1), ==, 1);
+    pair_cleanup(&p);
+}
+
+/* ------------------------------------------------------------------- waits */
 
 static void test_receiver_waits(void)
 {
@@ -212,12 +320,15 @@ static void test_receiver_waits(void)
     g_assert_cmpuint(word(&p, RECEIVER_WAITS), ==, 1);
     g_assert_true(rnic_shared_ring_waits(p.rx));
     g_assert_cmpint(put(p.tx, octets, 1), ==, 1);
+    g_assert_false(rung(p.rx, 0));
+    rnic_shared_ring_tell(p.tx);
     g_assert_true(rung(p.rx, 0));
     g_assert_true(rnic_shared_ring_rung(p.rx));
     g_assert_false(rnic_shared_ring_waits(p.rx));
 
     g_assert_cmpint(get(p.rx, octets, sizeof(octets)), ==, 1);
     g_assert_cmpint(put(p.tx, octets, 1), ==, 1);
+    rnic_shared_ring_tell(p.tx);
     g_assert_cmpint(get(p.rx, octets, sizeof(octets)), ==, 1);
     g_assert_cmpuint(word(&p, RECEIVER_WAITS), ==, 1);
     /* Empty, but it has not said so: nobody would ring. */
@@ -227,7 +338,7 @@ static void test_receiver_waits(void)
     g_assert_cmpuint(word(&p, RECEIVER_WAITS), ==, 2);
     g_assert_true(rnic_shared_ring_waits(p.rx));
     g_assert_false(rung(p.rx, 0));
-    g_assert_nonnull(rnic_shared_ring_room(p.tx, 1));
+    g_assert_nonnull(rnic_shared_ring_place(p.tx, 1));
     g_assert_false(rung(p.rx, 0));
     rnic_shared_ring_commit(p.tx, 1);
     g_assert_false(rung(p.rx, 0));
@@ -241,17 +352,50 @@ static void test_receiver_waits(void)
     g_assert_false(rung(p.rx, 0));
     g_assert_cmpint(get(p.rx, octets, sizeof(octets)), ==, 2);
 
-    /* A write tells of what was there before it. */
+    /* Of what was there before a wait as well. */
     g_assert_cmpint(get(p.rx, octets, sizeof(octets)), ==, 0);
-    g_assert_nonnull(rnic_shared_ring_room(p.tx, 1));
+    g_assert_nonnull(rnic_shared_ring_place(p.tx, 1));
     rnic_shared_ring_commit(p.tx, 1);
     g_assert_cmpint(put(p.tx, octets, 1), ==, 1);
+    g_assert_false(rung(p.rx, 0));
+    rnic_shared_ring_tell(p.tx);
     g_assert_true(rung(p.rx, 0));
     g_assert_true(rnic_shared_ring_rung(p.rx));
     rnic_shared_ring_consume(p.rx, 2);
     /* Nobody has found it empty yet. */
     g_assert_false(rnic_shared_ring_waits(p.rx));
     pair_cleanup(&p);
+}
+
+/* While there is room for three times as much, it is told of a quarter. */
+static void check_told_of_much(bool narrow)
+{
+    const uint32_t size = narrow ? NARROW_SIZE : RNIC_SHARED_RING_SIZE;
+    g_autofree uint8_t *octets = g_malloc0(size);
+    Pair p;
+
+    pair_init(&p);
+    rnic_shared_ring_set_narrow(p.tx, narrow);
+    g_assert_cmpint(put(p.tx, octets, 1000), ==, 1000);
+    g_assert_cmpint(put(p.tx, octets, size / 4 - 1001), ==, size / 4 - 1001);
+    g_assert_false(rung(p.rx, 0));
+    g_assert_cmpint(put(p.tx, octets, 1), ==, 1);
+    g_assert_true(rung(p.rx, 0));
+    g_assert_true(rnic_shared_ring_rung(p.rx));
+    /* And that it may go on reading, as soon as it waits again. */
+    g_assert_cmpint(get(p.rx, octets, size), ==, size / 4);
+    g_assert_cmpint(get(p.rx, octets, size), ==, 0);
+    g_assert_cmpint(put(p.tx, octets, size / 4 - 1), ==, size / 4 - 1);
+    g_assert_false(rung(p.rx, 0));
+    g_assert_cmpint(put(p.tx, octets, 1), ==, 1);
+    g_assert_true(rung(p.rx, 0));
+    pair_cleanup(&p);
+}
+
+static void test_told_of_much(void)
+{
+    check_told_of_much(false);
+    check_told_of_much(true);
 }
 
 static void check_sender_waits(size_t (*take)(RnicSharedRing *ring, size_t len))
@@ -292,6 +436,29 @@ static size_t take_in_place(RnicSharedRing *ring, size_t len)
     return len;
 }
 
+/* Not full, but too full for the sender's next piece. */
+static void test_sender_awaits_room(void)
+{
+    g_autofree uint8_t *octets = g_malloc0(RNIC_SHARED_RING_SIZE);
+    Pair p;
+
+    pair_init(&p);
+    g_assert_cmpuint(rnic_shared_ring_room(p.tx), ==, RNIC_SHARED_RING_SIZE);
+    g_assert_cmpint(put(p.tx, octets, RNIC_SHARED_RING_SIZE - 5), ==,
+                    RNIC_SHARED_RING_SIZE - 5);
+    g_assert_true(rnic_shared_ring_rung(p.rx));
+    g_assert_cmpuint(rnic_shared_ring_room(p.tx), ==, 5);
+    g_assert_true(rnic_shared_ring_await_room(p.tx));
+    g_assert_cmpuint(word(&p, SENDER_WAITS), ==, 1);
+    g_assert_cmpint(get(p.rx, octets, 1000), ==, 1000);
+    g_assert_false(rung(p.tx, 0));
+    take_in_place(p.rx, 7 * RNIC_SHARED_RING_SIZE / 8);
+    g_assert_true(rung(p.tx, 0));
+    g_assert_true(rnic_shared_ring_rung(p.tx));
+    g_assert_false(rnic_shared_ring_await_room(p.tx));
+    pair_cleanup(&p);
+}
+
 static void test_sender_waits(void)
 {
     check_sender_waits(take_by_copying);
@@ -303,6 +470,7 @@ static void test_sender_waits(void)
 typedef struct Work {
     Pair *p;
     uint64_t total;
+    bool width_changes;
     unsigned waits;
 } Work;
 
@@ -332,6 +500,9 @@ static void *send_all(void *opaque)
         }
         n = put(w->p->tx, octets, len);
         g_assert_cmpint(n, >=, 0);
+        rnic_shared_ring_tell(w->p->tx);
+        rnic_shared_ring_set_narrow(w->p->tx, w->width_changes &&
+                                              g_rand_boolean(rand));
         done += n;
         if ((size_t)n < len) {
             w->waits++;
@@ -364,11 +535,10 @@ static void receive_all(Work *w)
     }
 }
 
-/* Past 4 GiB: the positions begin again at zero. */
-static void test_threads(void)
+static void check_threads(uint64_t total, bool width_changes)
 {
     Pair p;
-    Work tx = { &p, 5 * GiB }, rx = { &p, 5 * GiB };
+    Work tx = { &p, total, width_changes }, rx = { &p, total };
     GThread *thread;
 
     pair_init(&p);
@@ -377,9 +547,20 @@ static void test_threads(void)
     g_thread_join(thread);
     g_test_message("the sender waited %u times, the receiver %u times",
                    tx.waits, rx.waits);
-    g_assert_cmpuint(word(&p, HEAD), ==, (uint32_t)(5 * GiB));
-    g_assert_cmpuint(word(&p, TAIL), ==, (uint32_t)(5 * GiB));
+    g_assert_cmpuint(word(&p, HEAD), ==, (uint32_t)total);
+    g_assert_cmpuint(word(&p, TAIL), ==, (uint32_t)total);
     pair_cleanup(&p);
+}
+
+/* Past 4 GiB: the positions begin again at zero. */
+static void test_threads(void)
+{
+    check_threads(5 * GiB, false);
+}
+
+static void test_threads_and_widths(void)
+{
+    check_threads(2 * GiB, true);
 }
 
 /* Little at a time: most of it is waiting. */
@@ -393,10 +574,12 @@ static void test_ping_pong(void)
     for (unsigned i = 0; i < 20000; i++) {
         g_assert_cmpint(get(there.rx, &octet, 1), ==, 0);
         g_assert_cmpint(put(there.tx, &octet, 1), ==, 1);
+        rnic_shared_ring_tell(there.tx);
         g_assert_true(rung(there.rx, 0));
         g_assert_true(rnic_shared_ring_rung(there.rx));
         g_assert_cmpint(get(there.rx, &octet, 1), ==, 1);
         g_assert_cmpint(put(back.tx, &octet, 1), ==, 1);
+        rnic_shared_ring_tell(back.tx);
         g_assert_true(rung(back.rx, 0));
         g_assert_true(rnic_shared_ring_rung(back.rx));
         g_assert_cmpint(get(back.rx, &octet, 1), ==, 1);
@@ -415,11 +598,12 @@ static void test_sender_processor(void)
 
     pair_init(&p);
     g_assert_cmpint(rnic_shared_ring_sender_processor(p.rx), ==, -1);
-    g_assert_cmpint(put(p.tx, "x", 1), ==, 1);
+    rnic_shared_ring_tell(p.tx);
+    g_assert_cmpuint(word(&p, SENDER_PROCESSOR), >, 0);
     g_assert_cmpuint(word(&p, SENDER_PROCESSOR), <=,
                      sysconf(_SC_NPROCESSORS_CONF));
     set_word(&p, SENDER_PROCESSOR, 0);
-    rnic_shared_ring_tell(p.tx);
+    rnic_shared_ring_await_room(p.tx);
     g_assert_cmpuint(word(&p, SENDER_PROCESSOR), >, 0);
     set_word(&p, SENDER_PROCESSOR, 4);
     g_assert_cmpint(rnic_shared_ring_sender_processor(p.rx), ==, 3);
@@ -450,7 +634,10 @@ static void test_broken(void)
     set_word(&p, TAIL, 1);              /* more than was written */
     g_assert_cmpint(put(p.tx, octets, sizeof(octets)), ==, -1);
     g_assert_cmpint(errno, ==, EPROTO);
-    g_assert_null(rnic_shared_ring_room(p.tx, 1));
+    g_assert_null(rnic_shared_ring_place(p.tx, 1));
+    /* It is for the write to fail. */
+    g_assert_cmpuint(rnic_shared_ring_room(p.tx), ==, SIZE_MAX);
+    g_assert_false(rnic_shared_ring_await_room(p.tx));
     /* What an end has published it does not believe itself. */
     set_word(&p, TAIL, 0);
     set_word(&p, HEAD, 77);
@@ -459,6 +646,30 @@ static void test_broken(void)
     set_word(&p, TAIL, 12345);
     g_assert_cmpint(get(p.rx, octets, sizeof(octets)), ==, sizeof(octets));
     g_assert_cmpuint(word(&p, TAIL), ==, sizeof(octets));
+    pair_cleanup(&p);
+}
+
+/* A peer that says the one and does the other: more than is narrow, say. */
+static void test_width_lies(void)
+{
+    g_autofree uint8_t *octets = g_malloc0(RNIC_SHARED_RING_SIZE);
+    size_t n;
+    Pair p;
+
+    pair_init(&p);
+    g_assert_cmpint(put(p.tx, octets, NARROW_SIZE + 1), ==, NARROW_SIZE + 1);
+    set_word(&p, NARROW, 77);
+    rnic_shared_ring_peek(p.rx, &n);
+    g_assert_cmpuint(n, ==, 0);
+    g_assert_cmpint(get(p.rx, octets, 1), ==, -1);
+    g_assert_cmpint(errno, ==, EPROTO);
+    set_word(&p, NARROW, 0);
+    g_assert_cmpint(get(p.rx, octets, 1), ==, 1);
+    set_word(&p, NARROW, 1);
+    g_assert_cmpint(get(p.rx, octets, NARROW_SIZE), ==, NARROW_SIZE);
+    /* The sender has its own idea of it. */
+    g_assert_cmpint(put(p.tx, octets, RNIC_SHARED_RING_SIZE), ==,
+                    RNIC_SHARED_RING_SIZE);
     pair_cleanup(&p);
 }
 
@@ -475,6 +686,7 @@ static void test_receiver_gone(void)
     g_clear_pointer(&p.rx, rnic_shared_ring_free);
     g_assert_true(rung(p.tx, 0));
     g_assert_false(rnic_shared_ring_rung(p.tx));
+    g_assert_cmpuint(rnic_shared_ring_room(p.tx), ==, SIZE_MAX);
     g_assert_cmpint(put(p.tx, octets, 1), ==, -1);
     g_assert_cmpint(errno, ==, EPIPE);
     pair_cleanup(&p);
@@ -487,6 +699,7 @@ static void test_sender_gone(void)
 
     pair_init(&p);
     g_assert_cmpint(put(p.tx, octets, 70000), ==, 70000);
+    rnic_shared_ring_tell(p.tx);
     g_clear_pointer(&p.tx, rnic_shared_ring_free);
     g_assert_cmpint(get(p.rx, octets, 70000), ==, 70000);
     g_assert_cmpint(get(p.rx, octets, 70000), ==, 0);
@@ -547,9 +760,9 @@ static void test_refused(void)
 {
     const off_t page = getpagesize();
 
-    refused(memory_of(page + 65536, 0), some_bell());   /* could shrink */
-    refused(memory_of(page + 65536 + 4096, F_SEAL_SHRINK), some_bell());
-    refused(memory_of(page + 32768, F_SEAL_SHRINK), some_bell());
+    refused(memory_of(page + 256 * KiB, 0), some_bell());  /* could shrink */
+    refused(memory_of(page + 260 * KiB, F_SEAL_SHRINK), some_bell());
+    refused(memory_of(page + 128 * KiB, F_SEAL_SHRINK), some_bell());
     refused(memory_of(page + 128 * MiB, F_SEAL_SHRINK), some_bell());
     refused(memory_of(0, F_SEAL_SHRINK), some_bell());
     refused(g_open("/dev/zero", O_RDWR, 0), some_bell());
@@ -559,11 +772,21 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/rnic/shared-ring/octets", test_octets);
+    g_test_add_func("/rnic/shared-ring/octets-and-widths",
+                    test_octets_and_widths);
+    g_test_add_func("/rnic/shared-ring/narrow", test_narrow);
+    g_test_add_func("/rnic/shared-ring/change-waits", test_change_waits);
     g_test_add_func("/rnic/shared-ring/receiver-waits", test_receiver_waits);
+    g_test_add_func("/rnic/shared-ring/told-of-much", test_told_of_much);
     g_test_add_func("/rnic/shared-ring/sender-waits", test_sender_waits);
+    g_test_add_func("/rnic/shared-ring/sender-awaits-room",
+                    test_sender_awaits_room);
     g_test_add_func("/rnic/shared-ring/threads", test_threads);
+    g_test_add_func("/rnic/shared-ring/threads-and-widths",
+                    test_threads_and_widths);
     g_test_add_func("/rnic/shared-ring/ping-pong", test_ping_pong);
     g_test_add_func("/rnic/shared-ring/broken", test_broken);
+    g_test_add_func("/rnic/shared-ring/width-lies", test_width_lies);
     g_test_add_func("/rnic/shared-ring/receiver-gone", test_receiver_gone);
     g_test_add_func("/rnic/shared-ring/sender-gone", test_sender_gone);
     g_test_add_func("/rnic/shared-ring/sender-processor",

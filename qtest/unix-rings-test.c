@@ -11,15 +11,20 @@
 #include "qemu/bswap.h"
 #include <netinet/in.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 
 #include "connection.h"
 
 enum {
     /* In the device, a stream that has sent less stays with its socket. */
     RING_AFTER = 256 * 1024,
+    RING_MIN = 256 * 1024,
     LENGTH = 100000,
     SEGMENT = 60000,            /* payload octets of a peer's large ones */
+    LONGEST_FPDU = 2 + 65535 + 1 + 4,
     COUNT = 30,
+    STREAMS = 6,                /* so many are many */
+    TRIES = 500,
 };
 
 typedef struct World {
@@ -203,7 +208,7 @@ static Connection *reply_with(int fd)
 /* Memory that says something else is no offer, and no mistake. */
 static void test_no_offer(void)
 {
-    static const char *const texts[] = { "", "rnic-ring 2\n", "rnic-ring 1" };
+    static const char *const texts[] = { "", "rnic-ring 1\n", "rnic-ring 2" };
 
     set_fabric("unix");
     for (unsigned i = 0; i < G_N_ELEMENTS(texts); i++) {
@@ -319,22 +324,36 @@ static void test_fin(void)
     world_free(w);
 }
 
+/* None of its threads does anything until it may go on. */
+static void stop_device(World *w)
+{
+    pid_t pid = qtest_pid(w->c->r->qts);
+    int status;
+
+    g_assert_cmpint(kill(pid, SIGSTOP), ==, 0);
+    g_assert_cmpint(waitpid(pid, &status, WUNTRACED), ==, pid);
+    g_assert_true(WIFSTOPPED(status));
+}
+
+static void let_device_go_on(World *w)
+{
+    g_assert_cmpint(kill(qtest_pid(w->c->r->qts), SIGCONT), ==, 0);
+}
+
 /*
  * More than the device reads in a turn of its event loop, all of it there
  * before the first turn, and no bell is rung again.
  */
 static void put_much(World *w, unsigned count)
 {
-    pid_t pid = qtest_pid(w->c->r->qts);
-
     w->c->peer->ring_size = 8 * 1024 * 1024;
     w->c->peer->segment_size = SEGMENT;
     fence(w);
-    g_assert_cmpint(kill(pid, SIGSTOP), ==, 0);
+    stop_device(w);
     for (unsigned i = 0; i < count; i++) {
         put_write(w, i, LENGTH);
     }
-    g_assert_cmpint(kill(pid, SIGCONT), ==, 0);
+    let_device_go_on(w);
 }
 
 static void check_much(const ConnectionOptions *options)
@@ -403,6 +422,15 @@ static void test_own_fin(void)
     world_free(w);
 }
 
+/* There is no room for another FPDU.  With CRC a part of one is put there. */
+static void expect_full(World *w)
+{
+    const WireRing *ring = w->c->peer->ring_in;
+
+    g_assert_cmpuint(wire_ring_filled(ring), >,
+                     ring->size - (w->c->peer->crc ? 1 : LONGEST_FPDU));
+}
+
 /* A ring that is full: the device goes on when there is room again. */
 static void check_full(const ConnectionOptions *options)
 {
@@ -412,8 +440,7 @@ static void check_full(const ConnectionOptions *options)
     for (unsigned round = 0; round < 5; round++) {
         post_writes(w, 60);
         rnic_settle(w->c->r);
-        g_assert_cmpuint(wire_ring_filled(w->c->peer->ring_in), ==,
-                         w->c->peer->ring_in->size);
+        expect_full(w);
         for (unsigned i = 0; i < 60; i++) {
             take_write(w, i);
         }
@@ -485,6 +512,92 @@ static void test_wrong_crc(void)
     world_free(w);
 }
 
+/* ---------------------------------------------------------------- narrow */
+
+/* A peer whose ring is now the whole of it and now a quarter. */
+static void check_narrow_in(const ConnectionOptions *options)
+{
+    World *w = world_new(options);
+
+    w->c->peer->ring_size = 512 * 1024;
+    w->c->peer->segment_size = SEGMENT;
+    fence(w);
+    for (unsigned i = 0; i < 20; i++) {
+        check_writes_in(w, 1 + i % 7);
+        wire_ring_set_narrow(w->c->peer->ring_out, i % 3);
+    }
+    world_free(w);
+}
+
+static void test_narrow_in(void)
+{
+    check_narrow_in(NULL);
+    check_narrow_in(&(ConnectionOptions) { .crc = true });
+}
+
+/* Each has much to send.  How many of them do: are theirs narrow? */
+static unsigned check_all_out(World *w, Connection **c, unsigned streams)
+{
+    unsigned narrow = 0;
+
+    for (unsigned i = 0; i < streams; i++) {
+        w->c = c[i];
+        post_writes(w, 3);
+    }
+    for (unsigned i = 0; i < streams; i++) {
+        w->c = c[i];
+        for (unsigned write = 0; write < 3; write++) {
+            take_write(w, write);
+        }
+        complete_writes(w, 3);
+        narrow += c[i]->peer->ring_in &&
+                  wire_ring_word(c[i]->peer->ring_in, WIRE_RING_NARROW);
+    }
+    w->c = c[0];
+    return narrow;
+}
+
+/* When many are busy, all of them are; the one that is left has all of its ring. */
+static void check_narrow_out(const ConnectionOptions *options)
+{
+    World *w = world_new(options);
+    Connection *c[STREAMS];
+    unsigned tries;
+
+    c[0] = w->c;
+    for (unsigned i = 1; i < STREAMS; i++) {
+        c[i] = connection_prepare_second(c[0], options ?:
+                                         &(ConnectionOptions) { });
+        connection_establish(c[i], NULL);
+    }
+    for (unsigned i = 0; i < STREAMS; i++) {
+        w->c = c[i];
+        fence(w);
+    }
+    for (tries = 0; tries < TRIES; tries++) {
+        if (check_all_out(w, c, STREAMS) == STREAMS) {
+            break;
+        }
+    }
+    g_test_message("narrow at try %u", tries);
+    g_assert_cmpuint(tries, <, TRIES);
+    for (tries = 0; tries < TRIES && check_all_out(w, c, 1); tries++) {
+        g_usleep(1000);
+    }
+    g_test_message("alone at try %u", tries);
+    g_assert_cmpuint(tries, <, TRIES);
+    for (unsigned i = 1; i < STREAMS; i++) {
+        connection_free_second(c[i]);
+    }
+    world_free(w);
+}
+
+static void test_narrow_out(void)
+{
+    check_narrow_out(NULL);
+    check_narrow_out(&(ConnectionOptions) { .crc = true });
+}
+
 static void test_killed(void)
 {
     World *w = world_new(NULL);
@@ -501,16 +614,24 @@ static void test_killed(void)
 enum {
     BIG = 16 * 250000,          /* a WR's SGEs, all of one buffer */
     BIG_COUNT = 400,
+    UNDER_WAY = 8,
 };
 
-static void connect_devices(Connection *a, Connection *b)
+/* A QP of each device, connected to the other's. */
+typedef struct Two {
+    Connection *ends[2];
+    RnicMr big[2];
+} Two;
+
+static void connect_two(Two *two, uint16_t port)
 {
+    Connection *a = two->ends[0], *b = two->ends[1];
     struct rnic_cm_event event;
 
-    g_assert_cmpuint(rnic_try_listen(b->r, wire_guest_ip(1), 7, 1, NULL), ==,
-                     RNIC_ST_OK);
-    g_assert_cmpuint(rnic_try_connect(a->r, &a->qp, wire_guest_ip(1), 7, 4, 4,
-                                      1, NULL, 0), ==, RNIC_ST_OK);
+    g_assert_cmpuint(rnic_try_listen(b->r, wire_guest_ip(1), port, 1, NULL),
+                     ==, RNIC_ST_OK);
+    g_assert_cmpuint(rnic_try_connect(a->r, &a->qp, wire_guest_ip(1), port, 4,
+                                      4, 1, NULL, 0), ==, RNIC_ST_OK);
     event = rnic_expect_cm(b->r, RNIC_CM_CONNECT_REQUEST);
     g_assert_cmpuint(rnic_try_accept(b->r, le32_to_cpu(event.endpoint), &b->qp,
                                      4, 4, 2, NULL, 0), ==, RNIC_ST_OK);
@@ -565,53 +686,87 @@ static void check_reads(Connection *c, const RnicMr *remote)
     }
 }
 
+/* The first stream's ends make the devices, the others are on those. */
+static void prepare_two(Two *two, Two *first, const uint8_t *data,
+                        const ConnectionOptions *options)
+{
+    for (unsigned e = 0; e < 2; e++) {
+        Connection *c = two == first
+                        ? connection_prepare(options)
+                        : connection_prepare_second(first->ends[e], options);
+
+        connection_fill(c, 0, data, CONNECTION_MR_SIZE);
+        rnic_create_mr(c->r, &two->big[e], c->r->pd, BIG,
+                       RNIC_TEST_ACCESS_ALL);
+        two->ends[e] = c;
+    }
+}
+
+/* The @i-th of @count, both ways; so many are under way. */
+static void step_two(const Two *two, unsigned i, unsigned count)
+{
+    for (unsigned e = 0; e < 2; e++) {
+        Connection *c = two->ends[e];
+
+        if (i < count) {
+            post_big(c, RNIC_SQ_RDMA_WRITE, &two->big[!e], i);
+        }
+        if (i >= UNDER_WAY && i - UNDER_WAY < count) {
+            rnic_expect_cqe(c->r, &c->send_cq, i - UNDER_WAY, RNIC_WC_SUCCESS);
+        }
+    }
+}
+
 /*
  * Much in both directions at once. What the rings' ends tell each other is of
- * the kind that is wrong once in thousands of times: nobody would go on.
+ * the kind that is wrong once in thousands of times: nobody would go on. Streams
+ * but the first end earlier: then they are few again.
  */
-static void check_two_devices(const char *properties)
+static void check_two_devices(const char *properties, unsigned streams)
 {
     const ConnectionOptions options = {
         .sq_depth = 64, .max_sge = 16, .properties = properties };
-    Connection *ends[2];
-    RnicMr big[2];
+    const unsigned count = BIG_COUNT / streams;
+    g_autofree Two *two = g_new0(Two, streams);
     g_autofree uint8_t *data = g_malloc(CONNECTION_MR_SIZE);
 
     rnic_pattern(data, CONNECTION_MR_SIZE, 5);
-    for (unsigned e = 0; e < 2; e++) {
-        ends[e] = connection_prepare(&options);
-        connection_fill(ends[e], 0, data, CONNECTION_MR_SIZE);
-        rnic_create_mr(ends[e]->r, &big[e], ends[e]->r->pd, BIG,
-                       RNIC_TEST_ACCESS_ALL);
+    for (unsigned s = 0; s < streams; s++) {
+        prepare_two(&two[s], two, data, &options);
+        connect_two(&two[s], 7 + s);
     }
-    connect_devices(ends[0], ends[1]);
-    for (unsigned i = 0; i < BIG_COUNT + 8; i++) {
-        for (unsigned e = 0; e < 2; e++) {
-            if (i < BIG_COUNT) {
-                post_big(ends[e], RNIC_SQ_RDMA_WRITE, &big[!e], i);
-            }
-            if (i >= 8) {
-                rnic_expect_cqe(ends[e]->r, &ends[e]->send_cq, i - 8,
-                                RNIC_WC_SUCCESS);
-            }
+    for (unsigned i = 0; i < count + UNDER_WAY; i++) {
+        for (unsigned s = 0; s < streams; s++) {
+            step_two(&two[s], i, s ? count / 2 : count);
         }
     }
-    check_big(ends[0], &big[0], data);
-    check_big(ends[1], &big[1], data);
-    check_reads(ends[0], &big[1]);
-    check_reads(ends[1], &big[0]);
-    connection_free(ends[0]);
-    connection_free(ends[1]);
+    for (unsigned s = 0; s < streams; s++) {
+        for (unsigned e = 0; e < 2; e++) {
+            check_big(two[s].ends[e], &two[s].big[e], data);
+            check_reads(two[s].ends[e], &two[s].big[!e]);
+        }
+    }
+    for (unsigned s = streams; s-- > 0;) {
+        for (unsigned e = 0; e < 2; e++) {
+            (s ? connection_free_second : connection_free)(two[s].ends[e]);
+        }
+    }
 }
 
 static void test_two_devices(void)
 {
-    check_two_devices(",io-threads=1");
+    check_two_devices(",io-threads=1", 1);
 }
 
 static void test_two_devices_crc(void)
 {
-    check_two_devices(",io-threads=1,mpa-crc=on");
+    check_two_devices(",io-threads=1,mpa-crc=on", 1);
+}
+
+/* Their rings are narrow while so many are busy. */
+static void test_two_devices_many(void)
+{
+    check_two_devices(",io-threads=1", STREAMS);
 }
 
 /* ------------------------------------------------------------ bad peers */
@@ -634,7 +789,7 @@ static void send_ring_of(World *w, int memory)
 {
     int fds[2];
 
-    wire_ring_free(wire_ring_new(65536, fds));
+    wire_ring_free(wire_ring_new(RING_MIN, fds));
     close(fds[0]);
     fds[0] = memory;
     g_assert_cmpint(wire_send_with(w->c->peer->fd, "x", 1, fds, 2), ==, 1);
@@ -646,13 +801,13 @@ static void send_unsealed(World *w)
 {
     int memory = memfd_create("unsealed", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
-    g_assert_cmpint(ftruncate(memory, getpagesize() + 65536), ==, 0);
+    g_assert_cmpint(ftruncate(memory, getpagesize() + RING_MIN), ==, 0);
     send_ring_of(w, memory);
 }
 
 static void send_other_bell(World *w)
 {
-    int fds[2] = { wire_ring_memory(65536), open("/dev/null", O_RDWR) };
+    int fds[2] = { wire_ring_memory(RING_MIN), open("/dev/null", O_RDWR) };
 
     g_assert_cmpint(wire_send_with(w->c->peer->fd, "x", 1, fds, 2), ==, 1);
     close(fds[0]);
@@ -661,7 +816,12 @@ static void send_other_bell(World *w)
 
 static void send_odd_size(World *w)
 {
-    send_ring_of(w, wire_ring_memory(65536 + 4096));
+    send_ring_of(w, wire_ring_memory(RING_MIN + 4096));
+}
+
+static void send_small(World *w)
+{
+    send_ring_of(w, wire_ring_memory(RING_MIN / 2));
 }
 
 static void send_huge(World *w)
@@ -674,7 +834,7 @@ static void send_second(World *w)
     int fds[2];
 
     check_writes_in(w, 1);
-    wire_ring_free(wire_ring_new(65536, fds));
+    wire_ring_free(wire_ring_new(RING_MIN, fds));
     g_assert_cmpint(wire_send_with(w->c->peer->fd, "x", 1, fds, 2), ==, 1);
     close(fds[0]);
     close(fds[1]);
@@ -697,6 +857,20 @@ static void head_too_far(World *w)
     send(ring->bell, "", 1, MSG_NOSIGNAL);
 }
 
+/* More octets than a quarter, and then it is said to be narrow. */
+static void narrow_too_full(World *w)
+{
+    w->c->peer->ring_size = 1024 * 1024;
+    check_writes_in(w, 1);
+    stop_device(w);
+    put_write(w, 0, LENGTH);
+    put_write(w, 0, LENGTH);
+    put_write(w, 0, LENGTH);
+    wire_ring_set_word(w->c->peer->ring_out, WIRE_RING_NARROW, 1);
+    let_device_go_on(w);
+    w->c->peer->ring_size = 0;
+}
+
 static void tail_too_far(World *w)
 {
     WireRing *ring;
@@ -713,8 +887,8 @@ static void test_mistakes(void)
 {
     static void (*const mistakes[])(World *w) = {
         send_three, send_no_ring, send_unsealed, send_other_bell,
-        send_odd_size, send_huge, send_second, send_beside, head_too_far,
-        tail_too_far,
+        send_odd_size, send_small, send_huge, send_second, send_beside,
+        head_too_far, tail_too_far, narrow_too_full,
     };
     World *w = world_new(NULL);
 
@@ -737,7 +911,7 @@ static void test_unasked(void)
     World *w = world_new(&(ConnectionOptions) {
         .properties = ",fabric=g", .arguments = fabric });
 
-    send_ring_of(w, wire_ring_memory(65536));
+    send_ring_of(w, wire_ring_memory(RING_MIN));
     rnic_expect_async(w->c->r, RNIC_AE_LLP_RESET, w->c->qp.number);
     world_free(w);
 }
@@ -792,9 +966,12 @@ int main(int argc, char **argv)
     qtest_add_func("rnic/unix-rings/full", test_full);
     qtest_add_func("rnic/unix-rings/sizes", test_sizes);
     qtest_add_func("rnic/unix-rings/wrong-crc", test_wrong_crc);
+    qtest_add_func("rnic/unix-rings/narrow-in", test_narrow_in);
+    qtest_add_func("rnic/unix-rings/narrow-out", test_narrow_out);
     qtest_add_func("rnic/unix-rings/killed", test_killed);
     qtest_add_func("rnic/unix-rings/two-devices", test_two_devices);
     qtest_add_func("rnic/unix-rings/two-devices-crc", test_two_devices_crc);
+    qtest_add_func("rnic/unix-rings/two-devices-many", test_two_devices_many);
     qtest_add_func("rnic/unix-rings/mistakes", test_mistakes);
     qtest_add_func("rnic/unix-rings/unasked", test_unasked);
     qtest_add_func("rnic/unix-rings/silent-bell", test_silent_bell);

@@ -13,6 +13,7 @@
 #include "wire-peer.h"
 
 #define WAIT_SECONDS 60
+#define SMALLEST_RING (256 * 1024)
 #define MARKER_DISTANCE 512
 #define MPA_HEADER 20
 
@@ -171,7 +172,6 @@ static WirePeer *new_peer(QTestState *qts, int fd)
     peer->send_msn = 1;
     peer->read_msn = 1;
     peer->segment_size = 1400;
-    peer->ring_size = 65536;
     peer->rings = g_strcmp0(g_getenv("RNIC_TEST_FABRIC"), "unix-rings") == 0;
     return peer;
 }
@@ -282,8 +282,11 @@ void wire_abort(WirePeer *peer)
 static ssize_t send_ring(WirePeer *peer, const void *octet)
 {
     int fds[2];
-    WireRing *ring = wire_ring_new(peer->ring_size, fds);
-    ssize_t n = wire_send_with(peer->fd, octet, 1, fds, 2);
+    WireRing *ring = wire_ring_new(peer->ring_size ?: SMALLEST_RING, fds);
+    ssize_t n;
+
+    wire_ring_set_narrow(ring, peer->ring_size == 0);
+    n = wire_send_with(peer->fd, octet, 1, fds, 2);
 
     close(fds[0]);
     close(fds[1]);

@@ -10,7 +10,7 @@
 
 #include "wire-ring.h"
 
-static const char offer[] = "rnic-ring 1\n";
+static const char offer[] = "rnic-ring 2\n";
 
 /* ------------------------------------------------------------- descriptors */
 
@@ -163,12 +163,18 @@ static void tell(WireRing *ring, unsigned waits_at)
     }
 }
 
+/* Of a narrow ring there is a quarter. */
+static uint32_t width(const WireRing *ring)
+{
+    return wire_ring_word(ring, WIRE_RING_NARROW) ? ring->size / 4 : ring->size;
+}
+
 /* Where octet @done from our position is, and how many of @left are behind. */
 static uint8_t *piece(const WireRing *ring, size_t done, size_t left, size_t *n)
 {
-    uint32_t at = (ring->position + done) % ring->size;
+    uint32_t at = (ring->position + done) % width(ring);
 
-    *n = MIN(left, ring->size - at);
+    *n = MIN(left, width(ring) - at);
     return ring->octets + at;
 }
 
@@ -176,8 +182,14 @@ size_t wire_ring_room(const WireRing *ring)
 {
     uint32_t used = ring->position - wire_ring_word(ring, WIRE_RING_TAIL);
 
-    g_assert_cmpuint(used, <=, ring->size);
-    return ring->size - used;
+    g_assert_cmpuint(used, <=, width(ring));
+    return width(ring) - used;
+}
+
+void wire_ring_set_narrow(WireRing *ring, bool narrow)
+{
+    g_assert_cmpuint(wire_ring_room(ring), ==, width(ring));
+    wire_ring_set_word(ring, WIRE_RING_NARROW, narrow);
 }
 
 size_t wire_ring_put(WireRing *ring, const void *data, size_t length)
@@ -208,7 +220,7 @@ size_t wire_ring_filled(const WireRing *ring)
 {
     uint32_t filled = wire_ring_word(ring, WIRE_RING_HEAD) - ring->position;
 
-    g_assert_cmpuint(filled, <=, ring->size);
+    g_assert_cmpuint(filled, <=, width(ring));
     return filled;
 }
 
@@ -225,7 +237,7 @@ size_t wire_ring_get(WireRing *ring, void *data, size_t length)
     }
     ring->position += length;
     wire_ring_set_word(ring, WIRE_RING_TAIL, ring->position);
-    if (filled - length <= ring->size / 8) {
+    if (filled - length <= width(ring) / 8) {
         tell(ring, WIRE_RING_SENDER_WAITS);
     }
     return length;
