@@ -8,9 +8,9 @@
  *
  * Guest memory is mapped for one call only.  Where the socket takes part of a
  * frame, the rest of that frame is copied to the stage; later frames are
- * framed anew in the next turn.  With CRC every frame is copied to the stage:
- * the guest may change its payload at any time, the CRC must still be right
- * (V8.2.2-9).
+ * framed anew in the next turn, as is a frame for which a ring has no room.
+ * With CRC every frame is copied to the stage: the guest may change its payload
+ * at any time, the CRC must still be right (V8.2.2-9).
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -384,7 +384,7 @@ static void batch_account(RnicQp *qp, Batch *b, size_t sent)
     }
 }
 
-/* The stream takes no frame in whole; a part of one would be copied twice. */
+/* Not for one frame: a part of it would go, and its rest be copied twice. */
 static void await_room(RnicQp *qp)
 {
     RnicIo io = rnic_stream_await_room(qp->stream);
@@ -399,8 +399,9 @@ static void await_room(RnicQp *qp)
 static bool more_follows(const RnicQp *qp, const Batch *b)
 {
     bool work = qp->job.kind == RNIC_JOB_WORK;
+    unsigned other_reads = qp->reads.count - (work ? 0 : 1);
 
-    return !b->seg[b->frames - 1].last || qp->reads.count > !work ||
+    return !b->seg[b->frames - 1].last || other_reads > 0 ||
            (work && rnic_sq_has_next(qp));
 }
 
