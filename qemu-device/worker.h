@@ -52,8 +52,8 @@ void rnic_workers_destroy(RnicState *s);
 bool rnic_worker_full_flow(RnicWorker *worker, size_t octets);
 
 /*
- * How many of the worker's streams were read in full flow of late, that of
- * *@period among them; see rnic_busy_streams().  The worker's thread.
+ * How many of the worker's streams carried a lot of late, in whatever direction,
+ * that of *@period among them; see rnic_busy_streams().  The worker's thread.
  */
 unsigned rnic_worker_busy_streams(RnicWorker *worker, unsigned *period);
 
