@@ -47,7 +47,8 @@ bool rnic_unix_channel_await_room(RnicUnixChannel *c);
 /*
  * Where the stream's next @len octets go, for the caller to put them there
  * without another copy; NULL: only by writing.  Then that they are there.  A peer
- * that waits is told when the channel is uncorked, or written to next.
+ * that waits is told when the channel is uncorked, or written to next without
+ * being corked.
  */
 void *rnic_unix_channel_place(const RnicUnixChannel *c, size_t len);
 void rnic_unix_channel_commit(RnicUnixChannel *c, size_t len);
