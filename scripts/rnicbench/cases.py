@@ -43,6 +43,9 @@ class Step:
         self.crc = crc          # with a device that demands CRC
         self.only = only
         self.times = times
+        # Whether a figure tells how fast data goes from thread to thread.
+        self.moves_data = raw is not None or words.split()[0] in (
+            "perftest", "beside", "load")
 
 
 # A step's turn in a session. name: one of its own, as files are named so.
@@ -100,16 +103,25 @@ def _steps():
 STEPS = list(_steps())
 
 
-def chosen(quick, pattern, variant, crc=False):
+def turns(quick, variant, step):
+    """How often a session of variant runs step."""
+    return 1 if quick or variant in SOFTWARE else step.times
+
+
+def chosen(quick, pattern, variant, crc, how_often):
     """
     The runs of a session of variant: all steps once, then those of more times
     again, so that a step's runs are far from each other.
+    how_often(variant, step): a number of times.
     """
-    steps = [s for s in STEPS if s.crc == crc and variant in s.only and
-             (s.quick or not quick) and pattern.search(s.name)]
-    times = 1 if quick or variant in SOFTWARE else AGAIN
+    steps = [(s, how_often(variant, s)) for s in STEPS
+             if s.crc == crc and variant in s.only and
+             (s.quick or not quick) and (s.raw or variant not in RAW) and
+             pattern.search(s.name)]
+    most = max((times for _, times in steps), default=0)
     return [Run(s.name if turn == 1 else f"{s.name}-{turn}", s)
-            for turn in range(1, times + 1) for s in steps if turn <= s.times]
+            for turn in range(1, most + 1)
+            for s, times in steps if turn <= times]
 
 
 def line(run, variant, seconds):

@@ -11,6 +11,7 @@ import shutil
 import subprocess
 
 from . import cases, results
+from .samples import Figure
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(os.path.dirname(HERE))
@@ -36,13 +37,22 @@ def _prepare(directory, variant, runs, seconds):
             f.write(cases.line(run, variant, seconds) + "\n")
 
 
+def _between(directory, run):
+    """UNIX times of the attempt that came to a result, as the client says."""
+    return [max(map(os.path.getmtime, glob.glob(
+        os.path.join(directory, f".signal-{what}.{run.name}.*"))), default=0.0)
+        for what in ("begin", "end")]
+
+
 def _read(directory, run):
     try:
         with open(os.path.join(directory, "out", run.name),
                   encoding="utf-8", errors="replace") as f:
-            return results.of_guests(run.step, f.read())
+            text = f.read()
     except FileNotFoundError:
         return []
+    return [Figure(run.step, case, value, *_between(directory, run))
+            for case, value in results.of_guests(run.step, text)]
 
 
 def _started(directory, run):
@@ -66,9 +76,8 @@ def _virtual_machines(directory, variant, runs, options, crc):
 
 def session(directory, variant, runs, options, crc=False):
     """
-    options: of scripts/bench; seconds_of and cpus count here. Returns ([(case,
-    value)...] of all runs that came to a result, names of the runs that guests
-    died of). A guest's end (siw's kernel side does crash) costs the run it was
+    options: of scripts/bench; seconds_of and cpus count here. Returns ([Figure...]
+    of all runs that came to a result, names of the runs that guests died of). A guest's end (siw's kernel side does crash) costs the run it was
     at: new guests go on behind it, or begin again if they were at none.
     """
     found, lost = [], []

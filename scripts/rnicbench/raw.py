@@ -6,8 +6,10 @@
 
 import os
 import subprocess
+import time
 
 from . import cases, results
+from .samples import Figure
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -21,21 +23,22 @@ def build(directory):
 
 def session(program, variant, runs, seconds):
     """
-    [(case, value)...]. What is the same call for several cases is made once in
-    each turn.
+    [Figure...]. What is the same call for several cases is made once in each
+    turn.
     """
     outputs, found = {}, []
     for run in runs:
-        if not run.step.raw:
-            continue
         turn = run.name.removeprefix(run.step.name)
         call = [variant.split("_")[1],
                 *cases.raw_arguments(run.step, seconds)]
         key = (turn, *call)
         if key not in outputs:
+            begin = time.time()
             done = subprocess.run([program, *call], stdout=subprocess.PIPE,
                                   text=True, check=False,
                                   timeout=60 + 2 * seconds)
-            outputs[key] = done.stdout
-        found += results.of_raw(run.step, outputs[key])
+            outputs[key] = done.stdout, begin, time.time()
+        text, *between = outputs[key]
+        found += [Figure(run.step, case, value, *between)
+                  for case, value in results.of_raw(run.step, text)]
     return found

@@ -167,6 +167,20 @@ def text(table):
     return "\n".join(lines)
 
 
+def distance_text(samples, everything):
+    """everything: the table in which all figures count."""
+    aside, total = samples.set_aside()
+    told = samples.distance.text()
+    if not aside:
+        return f"{told}; all {total} figures count."
+    missed = [what for what, _, _, _, holds in check(everything)
+              if holds is False]
+    return (f"{told}: of {total} figures {aside}, taken at such times, do not "
+            "count, as there are enough others.\nIf all counted, " +
+            (f"{len(missed)} target(s) would not hold: {'; '.join(missed)}."
+             if missed else "every measured target would hold."))
+
+
 def _machine(options):
     model = "unknown processor"
     with open("/proc/cpuinfo", encoding="utf-8") as f:
@@ -184,15 +198,15 @@ def _machine(options):
 
 
 def write_samples(path, values):
-    """case -> variant -> values in the order they were taken in."""
+    """values: of Samples.values()."""
     with open(path + "-samples.json", "w", encoding="ascii") as f:
         json.dump(values, f, indent=1)
         f.write("\n")
 
 
-def write(path, table, options):
+def write(path, table, told, options):
     with open(path + ".json", "w", encoding="ascii") as f:
         json.dump(table, f, indent=1)
         f.write("\n")
     with open(path + ".txt", "w", encoding="utf-8") as f:
-        f.write(_machine(options) + "\n" + text(table) + "\n")
+        f.write(_machine(options) + "\n" + told + "\n")

@@ -65,17 +65,26 @@ idle() {
 	return $status
 }
 
+# timed COMMAND...: so that the host knows when its figure was taken.
+timed() {
+	local status=0
+	signal "begin.$name.$attempt"
+	timeout $limit "$@" || status=$?
+	signal "end.$name.$attempt"
+	return $status
+}
+
 run() {
 	case $kind in
-	perftest) timeout $limit "$1" -R "${@:2}" "$server" ;;
+	perftest) timed "$1" -R "${@:2}" "$server" ;;
 	beside)
 		hold "$1" || return
-		timeout $limit "$2" -R "${@:3}" "$server"
-		local status=$?
+		local status=0
+		timed "$2" -R "${@:3}" "$server" || status=$?
 		release
 		return $status
 		;;
-	load) timeout $limit qp-load "$@" "$server" ;;
+	load) timed qp-load "$@" "$server" ;;
 	churn) timeout $limit cm-churn -n "$1" "$server" ;;
 	register) mr-time "$@" ;;
 	memory) memory "$1" ;;

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# All figures of a run, and which of them count. Where the host's processors were
+# near each other at times (distance.py), a figure of another time says more of
+# the hypervisor than of what was measured: it is kept, but set aside once there
+# are enough without it. That looks at the processors, never at the figure.
+
+"""Keeps the figures and makes medians of them."""
+
+import collections
+import statistics
+
+from . import cases
+
+# begin, end: UNIX times between which it was measured.
+Figure = collections.namedtuple("Figure", "step case value begin end")
+
+
+class Samples:
+    """distance: a Distance, or None where nothing is set aside."""
+
+    def __init__(self, distance):
+        self.distance = distance
+        self.figures = collections.defaultdict(list)    # (variant, case)
+
+    def add(self, variant, found):
+        for figure in found:
+            self.figures[variant, figure.case].append(figure)
+
+    def is_far(self, figure):
+        return (figure.step.moves_data and not self.distance.is_usual() and
+                self.distance.far(figure.begin, figure.end))
+
+    def _counted(self, figures):
+        near = [f for f in figures if not self.is_far(f)]
+        return near if len(near) >= min(cases.AGAIN, len(figures)) else figures
+
+    def medians(self, everything=False):
+        """case -> variant -> value."""
+        found = {}
+        for (variant, case), figures in self.figures.items():
+            counted = figures if everything else self._counted(figures)
+            found.setdefault(case, {})[variant] = statistics.median(
+                f.value for f in counted)
+        return found
+
+    def lacking(self, variant, step, wanted):
+        """How many times more it is to run until there are so many near ones."""
+        figures = [fs for (v, _), fs in self.figures.items()
+                   if v == variant and fs[0].step is step]
+        if not figures:
+            return 0            # it fails: not by being far
+        near = sum(not self.is_far(f) for f in figures[0])
+        return max(0, min(wanted, cases.AGAIN) - near)
+
+    def set_aside(self):
+        """(figures that do not count, figures)."""
+        total = sum(len(fs) for fs in self.figures.values())
+        return total - sum(len(self._counted(fs))
+                           for fs in self.figures.values()), total
+
+    def values(self):
+        """case -> variant -> near, far -> values in the order of time."""
+        found = {}
+        for (variant, case), figures in self.figures.items():
+            place = found.setdefault(case, {})
+            place[variant] = {"near": [], "far": []}
+            for f in figures:
+                place[variant]["far" if self.is_far(f) else "near"].append(
+                    f.value)
+        return found
