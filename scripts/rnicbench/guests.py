@@ -77,8 +77,9 @@ def _virtual_machines(directory, variant, runs, options, crc):
 def session(directory, variant, runs, options, crc=False):
     """
     options: of scripts/bench; seconds_of and cpus count here. Returns ([Figure...]
-    of all runs that came to a result, names of the runs that guests died of). A guest's end (siw's kernel side does crash) costs the run it was
-    at: new guests go on behind it, or begin again if they were at none.
+    of all runs that came to a result, names of the runs that guests died of). A
+    guest's end (siw's kernel side does crash) costs the run it was at: new guests
+    go on behind it, or begin again if they were at none.
     """
     found, lost = [], []
     while runs and len(lost) <= MOST_LOST:
