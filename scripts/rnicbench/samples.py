@@ -10,17 +10,19 @@
 import collections
 import statistics
 
-from . import cases
-
 # begin, end: UNIX times between which it was measured.
 Figure = collections.namedtuple("Figure", "step case value begin end")
 
 
 class Samples:
-    """distance: a Distance, or None where nothing is set aside."""
+    """
+    distance: a Distance. enough(variant, step): so many figures of near
+    processors count alone.
+    """
 
-    def __init__(self, distance):
+    def __init__(self, distance, enough):
         self.distance = distance
+        self.enough = enough
         self.figures = collections.defaultdict(list)    # (variant, case)
 
     def add(self, variant, found):
@@ -31,33 +33,34 @@ class Samples:
         return (figure.step.moves_data and not self.distance.is_usual() and
                 self.distance.far(figure.begin, figure.end))
 
-    def _counted(self, figures):
+    def _counted(self, variant, figures):
         near = [f for f in figures if not self.is_far(f)]
-        return near if len(near) >= min(cases.AGAIN, len(figures)) else figures
+        enough = len(near) >= self.enough(variant, figures[0].step)
+        return near if enough else figures
 
     def medians(self, everything=False):
         """case -> variant -> value."""
         found = {}
         for (variant, case), figures in self.figures.items():
-            counted = figures if everything else self._counted(figures)
+            counted = figures if everything else self._counted(variant, figures)
             found.setdefault(case, {})[variant] = statistics.median(
                 f.value for f in counted)
         return found
 
-    def lacking(self, variant, step, wanted):
-        """How many times more it is to run until there are so many near ones."""
+    def lacking(self, variant, step):
+        """How many times more it is to run until there are enough near ones."""
         figures = [fs for (v, _), fs in self.figures.items()
                    if v == variant and fs[0].step is step]
         if not figures:
             return 0            # it fails: not by being far
         near = sum(not self.is_far(f) for f in figures[0])
-        return max(0, min(wanted, cases.AGAIN) - near)
+        return max(0, self.enough(variant, step) - near)
 
     def set_aside(self):
         """(figures that do not count, figures)."""
-        total = sum(len(fs) for fs in self.figures.values())
-        return total - sum(len(self._counted(fs))
-                           for fs in self.figures.values()), total
+        total = sum(len(figures) for figures in self.figures.values())
+        return total - sum(len(self._counted(variant, figures)) for
+                           (variant, _), figures in self.figures.items()), total
 
     def values(self):
         """case -> variant -> near, far -> values in the order of time."""
