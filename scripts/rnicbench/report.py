@@ -169,16 +169,16 @@ def text(table):
 
 def distance_text(samples, everything):
     """everything: the table in which all figures count."""
-    aside, total = samples.set_aside()
-    told = samples.distance.text()
-    if not aside:
-        return f"{told}; all {total} figures count."
+    total, far, counted = samples.numbers()
+    told = (f"{samples.distance.text()}. Of {total} figures {far} were taken at "
+            f"such times; {counted} of these count, for want of others.")
+    if far == counted:
+        return told
     missed = [what for what, _, _, _, holds in check(everything)
               if holds is False]
-    return (f"{told}: of {total} figures {aside}, taken at such times, do not "
-            "count, as there are enough others.\nIf all counted, " +
-            (f"{len(missed)} target(s) would not hold: {'; '.join(missed)}."
-             if missed else "every measured target would hold."))
+    return told + "\nIf all counted, " + (
+        f"{len(missed)} target(s) would not hold: {'; '.join(missed)}."
+        if missed else "every measured target would hold.")
 
 
 def _machine(options):

@@ -56,11 +56,14 @@ class Samples:
         near = sum(not self.is_far(f) for f in figures[0])
         return max(0, self.enough(variant, step) - near)
 
-    def set_aside(self):
-        """(figures that do not count, figures)."""
-        total = sum(len(figures) for figures in self.figures.values())
-        return total - sum(len(self._counted(variant, figures)) for
-                           (variant, _), figures in self.figures.items()), total
+    def numbers(self):
+        """Figures: all, those of far processors, and of these the counted."""
+        everything = far = counted = 0
+        for (variant, _), figures in self.figures.items():
+            everything += len(figures)
+            far += sum(map(self.is_far, figures))
+            counted += sum(map(self.is_far, self._counted(variant, figures)))
+        return everything, far, counted
 
     def values(self):
         """case -> variant -> near, far -> values in the order of time."""
