@@ -37,7 +37,7 @@ enum {
 };
 
 /* What the descriptor at the beginning of a stream is the file of. */
-static const char offer_text[] = "rnic-ring 2\n";
+static const char offer_text[] = "rnic-ring 3\n";
 
 /* One of the descriptors that a channel watches, and what for. */
 typedef struct Watch {

@@ -30,8 +30,8 @@ enum {
     /* As it takes them: powers of two. */
     RNIC_SHARED_RING_MIN = 256 * 1024,
     RNIC_SHARED_RING_MAX = 64 * 1024 * 1024,
-    /* A narrow one is this part of it: 64 KiB or more, whole pages of any host. */
-    RNIC_SHARED_RING_NARROW = 4,
+    /* A narrow one is this part of it: whole pages of any host. */
+    RNIC_SHARED_RING_NARROW = 2,
 };
 
 /* What both see: a page, and the octets behind it.  The host's byte order. */

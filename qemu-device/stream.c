@@ -18,10 +18,10 @@ enum {
     REST_US = 30,
 
     /*
-     * The rings of so many are more than the processor's cache holds, of which
-     * others have a part; narrow ones of four times as many are as much.
+     * The rings of so many are more than the cache holds that processors share,
+     * of which others have a part; narrow ones of twice as many are as much.
      */
-    MANY_BUSY = 4,
+    MANY_BUSY = 9,
 
     /* Smaller frames leave together. */
     LARGE_FRAME = 4096,

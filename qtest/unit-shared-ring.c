@@ -27,7 +27,7 @@ enum {
     TAIL = 128,
     RECEIVER_WAITS = 132,
 
-    NARROW_SIZE = RNIC_SHARED_RING_SIZE / 4,
+    NARROW_SIZE = RNIC_SHARED_RING_SIZE / 2,
     LONGEST = 200000,
     PATIENCE_MS = 20000,
 };
@@ -249,7 +249,7 @@ static void test_octets_and_widths(void)
 
 /* ----------------------------------------------------------------- narrow */
 
-/* Behind its first quarter there is nothing, and it wraps around there. */
+/* Behind its first half there is nothing, and it wraps around there. */
 static void test_narrow(void)
 {
     g_autofree uint8_t *octets = g_malloc(RNIC_SHARED_RING_SIZE);

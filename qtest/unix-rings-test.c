@@ -23,7 +23,7 @@ enum {
     SEGMENT = 60000,            /* payload octets of a peer's large ones */
     LONGEST_FPDU = 2 + 65535 + 1 + 4,
     COUNT = 30,
-    STREAMS = 6,                /* so many are many */
+    STREAMS = 10,               /* so many are many */
     TRIES = 500,
 };
 
@@ -208,7 +208,7 @@ static Connection *reply_with(int fd)
 /* Memory that says something else is no offer, and no mistake. */
 static void test_no_offer(void)
 {
-    static const char *const texts[] = { "", "rnic-ring 1\n", "rnic-ring 2" };
+    static const char *const texts[] = { "", "rnic-ring 2\n", "rnic-ring 3" };
 
     set_fabric("unix");
     for (unsigned i = 0; i < G_N_ELEMENTS(texts); i++) {
@@ -514,12 +514,12 @@ static void test_wrong_crc(void)
 
 /* ---------------------------------------------------------------- narrow */
 
-/* A peer whose ring is now the whole of it and now a quarter. */
+/* A peer whose ring is now the whole of it and now a half. */
 static void check_narrow_in(const ConnectionOptions *options)
 {
     World *w = world_new(options);
 
-    w->c->peer->ring_size = 512 * 1024;
+    w->c->peer->ring_size = 256 * 1024;
     w->c->peer->segment_size = SEGMENT;
     fence(w);
     for (unsigned i = 0; i < 20; i++) {
@@ -861,10 +861,10 @@ static void head_too_far(World *w)
     send(ring->bell, "", 1, MSG_NOSIGNAL);
 }
 
-/* More octets than a quarter, and then it is said to be narrow. */
+/* More octets than a half, and then it is said to be narrow. */
 static void narrow_too_full(World *w)
 {
-    w->c->peer->ring_size = 1024 * 1024;
+    w->c->peer->ring_size = 512 * 1024;
     check_writes_in(w, 1);
     stop_device(w);
     put_write(w, 0, LENGTH);

@@ -10,7 +10,7 @@
 
 #include "wire-ring.h"
 
-static const char offer[] = "rnic-ring 2\n";
+static const char offer[] = "rnic-ring 3\n";
 
 /* ------------------------------------------------------------- descriptors */
 
@@ -163,10 +163,10 @@ static void tell(WireRing *ring, unsigned waits_at)
     }
 }
 
-/* Of a narrow ring there is a quarter. */
+/* Of a narrow ring there is a half. */
 static uint32_t width(const WireRing *ring)
 {
-    return wire_ring_word(ring, WIRE_RING_NARROW) ? ring->size / 4 : ring->size;
+    return wire_ring_word(ring, WIRE_RING_NARROW) ? ring->size / 2 : ring->size;
 }
 
 /* Where octet @done from our position is, and how many of @left are behind. */

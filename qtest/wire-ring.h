@@ -48,7 +48,7 @@ void wire_ring_free(WireRing *ring);
 uint32_t wire_ring_word(const WireRing *ring, unsigned at);
 void wire_ring_set_word(WireRing *ring, unsigned at, uint32_t value);
 
-/* To send by: its first quarter only, or all of it. Nothing must be in it. */
+/* To send by: its first half only, or all of it. Nothing must be in it. */
 void wire_ring_set_narrow(WireRing *ring, bool narrow);
 size_t wire_ring_put(WireRing *ring, const void *data, size_t length);
 size_t wire_ring_get(WireRing *ring, void *data, size_t length);
