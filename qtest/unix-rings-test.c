@@ -24,6 +24,7 @@ enum {
     LONGEST_FPDU = 2 + 65535 + 1 + 4,
     COUNT = 30,
     STREAMS = 10,               /* so many are many */
+    FEW = 8,
     TRIES = 500,
 };
 
@@ -558,6 +559,32 @@ static unsigned check_all_out(World *w, Connection **c, unsigned streams)
     return narrow;
 }
 
+/* @c: of so many; the first is @w's own. */
+static void connect_all(World *w, Connection **c, unsigned streams,
+                        const ConnectionOptions *options)
+{
+    c[0] = w->c;
+    for (unsigned i = 1; i < streams; i++) {
+        c[i] = connection_prepare_second(c[0], options ?:
+                                         &(ConnectionOptions) { });
+        connection_establish(c[i], NULL);
+    }
+    for (unsigned i = 0; i < streams; i++) {
+        w->c = c[i];
+        connection_fill(w->c, 0, w->data, sizeof(w->data));
+        fence(w);
+    }
+    w->c = c[0];
+}
+
+static void free_all(World *w, Connection **c, unsigned streams)
+{
+    for (unsigned i = 1; i < streams; i++) {
+        connection_free_second(c[i]);
+    }
+    world_free(w);
+}
+
 /*
  * When many are busy, all of them get there; the one that is left has all of its
  * ring.  What is at the same time is up to the host, too.
@@ -569,17 +596,7 @@ static void check_narrow_out(const ConnectionOptions *options)
     unsigned narrow = 0;
     unsigned tries;
 
-    c[0] = w->c;
-    for (unsigned i = 1; i < STREAMS; i++) {
-        c[i] = connection_prepare_second(c[0], options ?:
-                                         &(ConnectionOptions) { });
-        connection_establish(c[i], NULL);
-    }
-    for (unsigned i = 0; i < STREAMS; i++) {
-        w->c = c[i];
-        connection_fill(w->c, 0, w->data, sizeof(w->data));
-        fence(w);
-    }
+    connect_all(w, c, STREAMS, options);
     for (tries = 0; tries < TRIES && narrow != (1u << STREAMS) - 1; tries++) {
         narrow |= check_all_out(w, c, STREAMS);
     }
@@ -590,16 +607,29 @@ static void check_narrow_out(const ConnectionOptions *options)
     }
     g_test_message("alone after %u tries", tries);
     g_assert_cmpuint(tries, <, TRIES);
-    for (unsigned i = 1; i < STREAMS; i++) {
-        connection_free_second(c[i]);
-    }
-    world_free(w);
+    free_all(w, c, STREAMS);
 }
 
 static void test_narrow_out(void)
 {
     check_narrow_out(NULL);
     check_narrow_out(&(ConnectionOptions) { .crc = true });
+}
+
+/* So many do not need narrow ones, which would be slower. */
+static void test_whole_out(void)
+{
+    World *w = world_new(NULL);
+    Connection *c[FEW];
+
+    connect_all(w, c, FEW, NULL);
+    for (unsigned i = 0; i < COUNT; i++) {
+        g_assert_cmphex(check_all_out(w, c, FEW), ==, 0);
+    }
+    for (unsigned i = 0; i < FEW; i++) {
+        g_assert_nonnull(c[i]->peer->ring_in);
+    }
+    free_all(w, c, FEW);
 }
 
 static void test_killed(void)
@@ -972,6 +1002,7 @@ int main(int argc, char **argv)
     qtest_add_func("rnic/unix-rings/wrong-crc", test_wrong_crc);
     qtest_add_func("rnic/unix-rings/narrow-in", test_narrow_in);
     qtest_add_func("rnic/unix-rings/narrow-out", test_narrow_out);
+    qtest_add_func("rnic/unix-rings/whole-out", test_whole_out);
     qtest_add_func("rnic/unix-rings/killed", test_killed);
     qtest_add_func("rnic/unix-rings/two-devices", test_two_devices);
     qtest_add_func("rnic/unix-rings/two-devices-crc", test_two_devices_crc);
