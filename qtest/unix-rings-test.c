@@ -691,13 +691,18 @@ static void post_big(Connection *c, uint8_t opcode, const RnicMr *remote,
     rnic_post_send(c->r, &c->qp, &wr);
 }
 
+/*
+ * In parts: libqtest looks through all that it has of an answer whenever more
+ * comes, which under TSan takes seconds for a megabyte.
+ */
 static void check_big(Connection *c, const RnicMr *mr, const uint8_t *data)
 {
-    g_autofree uint8_t *got = g_malloc(BIG);
+    const uint32_t part = BIG / 16;
+    g_autofree uint8_t *got = g_malloc(part);
 
-    qtest_bufread(c->r->qts, mr->bus, got, BIG);
     for (unsigned i = 0; i < 16; i++) {
-        g_assert_cmpmem(got + i * (BIG / 16), BIG / 16, data + i, BIG / 16);
+        qtest_bufread(c->r->qts, mr->bus + i * part, got, part);
+        g_assert_cmpmem(got, part, data + i, part);
     }
 }
 
