@@ -58,7 +58,7 @@ void rnic_unix_channel_set_narrow(RnicUnixChannel *c, bool narrow);
 
 /*
  * The stream's next octets, *@n of them, for the caller to use them where they
- * are; 0: only by reading.  The peer can still change them.  Then that @n of
+ * are; 0: only by reading, NULL: always.  The peer can still change them.  Then that @n of
  * those are done with.
  */
 const void *rnic_unix_channel_peek(const RnicUnixChannel *c, size_t *n);

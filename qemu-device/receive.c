@@ -506,17 +506,18 @@ static void process_buffer(RnicQp *qp)
     }
 }
 
-/* Octets to ask the socket for when they go to the buffer. */
-static size_t buffered_read(const RnicStream *st)
+/*
+ * Octets to ask for when they go to the buffer.  @before_large: no more, lest a
+ * large FPDU be copied twice; of one that is next but cannot be lent, as it has
+ * not come in whole, the headers.
+ */
+static size_t buffered_read(const RnicStream *st, size_t before_large)
 {
     size_t missing = iwarp_rx_missing(&st->rx);
+    size_t wanted = missing < DIRECT_MIN
+                    ? BUFFERED_READ : missing + BUFFERED_READ + READ_BEHIND;
 
-    if (missing < DIRECT_MIN) {
-        return BUFFERED_READ;
-    }
-    /* The next FPDU may be lent, unless it has begun to be read; elsewhere it
-     * comes along. */
-    return st->unix_channel ? missing : missing + BUFFERED_READ + READ_BEHIND;
+    return before_large ? MIN(wanted, before_large) : READ_BEHIND;
 }
 
 static void count_octets(RnicQp *qp, size_t n)
@@ -530,6 +531,7 @@ static RnicIo read_some(RnicQp *qp, size_t *octets)
 {
     RnicStream *st = qp->stream;
     size_t direct = iwarp_rx_direct(&st->rx);
+    size_t before_large = rnic_stream_before_large(st);
     size_t room;
     QEMU_UNINITIALIZED RnicDmaMap map;
     void *buffer;
@@ -545,10 +547,11 @@ static RnicIo read_some(RnicQp *qp, size_t *octets)
         if (!place_map(qp, iwarp_rx_direct_offset(&st->rx), &direct, &map)) {
             return RNIC_IO_BLOCKED;
         }
-        room = direct < all ? 0 : MIN(room, READ_BEHIND);
+        room = direct < all ? 0 : MIN(room, MIN(READ_BEHIND,
+                                                before_large - direct));
     } else {
         direct = 0;
-        room = MIN(room, buffered_read(st));
+        room = MIN(room, buffered_read(st, before_large));
     }
     /* One iovec more than the map: the buffer behind the payload. */
     map.iov[map.count] = (struct iovec) { buffer, room };

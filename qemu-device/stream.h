@@ -141,6 +141,12 @@ size_t rnic_stream_lend(RnicStream *st);
 void rnic_stream_take_back(RnicStream *st, size_t n);
 
 /*
+ * Octets to read at most so that the next large FPDU can be lent, see
+ * iwarp_rx_before_large(); SIZE_MAX where none is lent.
+ */
+size_t rnic_stream_before_large(const RnicStream *st);
+
+/*
  * Write the stage, then @iov (whole frames).  *@n is the octets of @iov that
  * left.  BLOCKED, with *@n as far as it got, arms the writable handler.
  */

@@ -646,10 +646,10 @@ enum {
     LENT_FPDU = 2 + 14 + LENT_PAYLOAD + 4,  /* no pad */
 };
 
-/* A Write with CRC; @first is of its DDP header. */
-static GByteArray *lent_fpdu(guint8 first, gsize payload)
+/* A Write; @first is of its DDP header. */
+static GByteArray *lent_fpdu(bool crc, guint8 first, gsize payload)
 {
-    PlainStream s = plain_stream(true, false);
+    PlainStream s = plain_stream(crc, false);
     g_autoptr(GByteArray) ulpdu = hex("c140 00000009 0000000000000008");
 
     ulpdu->data[0] = first;
@@ -669,14 +669,14 @@ static void lent_start(IwarpRx *rx, bool crc, bool markers)
 }
 
 /* Its payload where it is, its headers as they were. */
-static void test_lend(void)
+static void check_lend(bool crc)
 {
-    g_autoptr(GByteArray) fpdu = lent_fpdu(0xc1, LENT_PAYLOAD);
-    g_autoptr(GByteArray) small = lent_fpdu(0xc1, 100);
+    g_autoptr(GByteArray) fpdu = lent_fpdu(crc, 0xc1, LENT_PAYLOAD);
+    g_autoptr(GByteArray) small = lent_fpdu(crc, 0xc1, 100);
     IwarpRx rx;
 
     g_assert_cmpuint(fpdu->len, ==, LENT_FPDU);
-    lent_start(&rx, true, false);
+    lent_start(&rx, crc, false);
     for (int i = 0; i < 3; i++) {
         g_assert_cmpuint(iwarp_rx_lend(&rx, fpdu->data, fpdu->len), ==,
                          LENT_FPDU);
@@ -700,18 +700,22 @@ static void test_lend(void)
         g_assert_cmpint(iwarp_rx_next(&rx), ==, IWARP_RX_SEGMENT_END);
         g_assert_cmpint(iwarp_rx_next(&rx), ==, IWARP_RX_NEED_MORE);
         g_byte_array_unref(fpdu);
-        fpdu = lent_fpdu(0xc1, LENT_PAYLOAD);
+        fpdu = lent_fpdu(crc, 0xc1, LENT_PAYLOAD);
     }
+}
+
+static void test_lend(void)
+{
+    check_lend(true);
+    check_lend(false);
 }
 
 static void test_lend_not(void)
 {
-    g_autoptr(GByteArray) fpdu = lent_fpdu(0xc1, LENT_PAYLOAD);
-    g_autoptr(GByteArray) small = lent_fpdu(0xc1, 100);
+    g_autoptr(GByteArray) fpdu = lent_fpdu(true, 0xc1, LENT_PAYLOAD);
+    g_autoptr(GByteArray) small = lent_fpdu(true, 0xc1, 100);
     IwarpRx rx;
 
-    lent_start(&rx, false, false);
-    g_assert_cmpuint(iwarp_rx_lend(&rx, fpdu->data, fpdu->len), ==, 0);
     lent_start(&rx, true, true);
     g_assert_cmpuint(iwarp_rx_lend(&rx, fpdu->data, fpdu->len), ==, 0);
     lent_start(&rx, true, false);
@@ -732,11 +736,11 @@ static void test_lend_wrong(void)
 {
     static const gsize places[] = { 5, 100, LENT_FPDU / 2, LENT_FPDU - 5,
                                     LENT_FPDU - 1 };
-    g_autoptr(GByteArray) version = lent_fpdu(0xc2, LENT_PAYLOAD);
+    g_autoptr(GByteArray) version = lent_fpdu(true, 0xc2, LENT_PAYLOAD);
     IwarpRx rx;
 
     for (gsize i = 0; i < G_N_ELEMENTS(places); i++) {
-        g_autoptr(GByteArray) fpdu = lent_fpdu(0xc1, LENT_PAYLOAD);
+        g_autoptr(GByteArray) fpdu = lent_fpdu(true, 0xc1, LENT_PAYLOAD);
 
         fpdu->data[places[i]] ^= 1;
         lent_start(&rx, true, false);
@@ -757,24 +761,24 @@ static void test_lend_wrong(void)
 }
 
 /* Large and small, however they come: the same as if all were copied. */
-static void test_lend_some(void)
+static void check_lend_some(bool crc)
 {
     static const gsize sizes[] = { 40000, 1, 0, 16360, 16362, 16364, 16366,
                                    64000, 64754, 3, 30000, 65521, 20001 };
     static const gsize steps[] = { 0, 1000, 20000, 40020, 65000, 70000 };
-    RxScript copied = { .crc = true };
+    RxScript copied = { .crc = crc };
     g_autoptr(GByteArray) octets = g_byte_array_new();
     g_autofree char *want = NULL;
 
     for (gsize i = 0; i < G_N_ELEMENTS(sizes); i++) {
-        g_autoptr(GByteArray) fpdu = lent_fpdu(0xc1, sizes[i]);
+        g_autoptr(GByteArray) fpdu = lent_fpdu(crc, 0xc1, sizes[i]);
 
         add(octets, fpdu);
     }
     want = rx_read(&copied, octets);
     g_assert_null(strstr(want, "error"));
     for (gsize i = 0; i < G_N_ELEMENTS(steps); i++) {
-        RxScript lent = { .crc = true, .lend = true, .step = steps[i] };
+        RxScript lent = { .crc = crc, .lend = true, .step = steps[i] };
         bool idle;
         g_autofree char *got = rx_transcript(&lent, octets->data, octets->len,
                                              &idle);
@@ -782,6 +786,78 @@ static void test_lend_some(void)
         g_assert_cmpstr(got, ==, want);
         g_assert_true(idle);
     }
+}
+
+static void test_lend_some(void)
+{
+    check_lend_some(true);
+    check_lend_some(false);
+}
+
+/* Large ones are left alone, whatever stands before them. */
+static void check_before_large(bool crc)
+{
+    g_autoptr(GByteArray) small = lent_fpdu(crc, 0xc1, 100);
+    g_autoptr(GByteArray) large = lent_fpdu(crc, 0xc1, LENT_PAYLOAD);
+    g_autoptr(GByteArray) both = g_byte_array_new();
+    IwarpRx rx;
+
+    g_assert_cmpuint(small->len, ==, 2 + 14 + 100 + 4);
+    add(both, small);
+    add(both, small);
+    add(both, large);
+    lent_start(&rx, crc, false);
+    g_assert_cmpuint(iwarp_rx_before_large(&rx, both->data, both->len), ==,
+                     2 * small->len);
+    /* Where the next one's length is not seen yet. */
+    g_assert_cmpuint(iwarp_rx_before_large(&rx, both->data, small->len + 1), ==,
+                     small->len);
+    g_assert_cmpuint(iwarp_rx_before_large(&rx, both->data, 0), ==, 0);
+    g_assert_cmpuint(iwarp_rx_before_large(&rx, large->data, large->len), ==,
+                     0);
+    g_assert_cmpuint(iwarp_rx_before_large(&rx, large->data, 1000), ==, 0);
+    /* In the middle of a small one, and where it cannot be told. */
+    iwarp_rx_feed(&rx, small->data, 1);
+    g_assert_cmpint(iwarp_rx_next(&rx), ==, IWARP_RX_NEED_MORE);
+    g_assert_cmpuint(iwarp_rx_before_large(&rx, both->data + 1, both->len - 1),
+                     ==, both->len - 1);
+    iwarp_rx_feed(&rx, small->data + 1, 9);
+    g_assert_cmpint(iwarp_rx_next(&rx), ==, IWARP_RX_NEED_MORE);
+    g_assert_cmpuint(iwarp_rx_before_large(&rx, both->data + 10,
+                                           both->len - 10),
+                     ==, 2 * small->len - 10);
+    g_assert_cmpuint(iwarp_rx_before_large(&rx, both->data + 10, 7), ==,
+                     small->len - 10);
+    iwarp_rx_feed(&rx, small->data + 10, 50);
+    while (iwarp_rx_next(&rx) != IWARP_RX_NEED_MORE) {
+        /* its first octets, without CRC */
+    }
+    g_assert_cmpuint(iwarp_rx_before_large(&rx, both->data + 60,
+                                           both->len - 60),
+                     ==, 2 * small->len - 60);
+    /* In the middle of a large one. */
+    lent_start(&rx, crc, false);
+    iwarp_rx_feed(&rx, large->data, 5000);
+    while (iwarp_rx_next(&rx) != IWARP_RX_NEED_MORE) {
+        /* its first octets, without CRC */
+    }
+    g_assert_cmpuint(iwarp_rx_before_large(&rx, large->data + 5000,
+                                           large->len - 5000),
+                     ==, large->len - 5000);
+    g_assert_cmpuint(iwarp_rx_before_large(&rx, large->data + 5000, 3), ==,
+                     large->len - 5000);
+}
+
+static void test_before_large(void)
+{
+    g_autoptr(GByteArray) large = lent_fpdu(true, 0xc1, LENT_PAYLOAD);
+    IwarpRx rx;
+
+    check_before_large(true);
+    check_before_large(false);
+    lent_start(&rx, true, true);
+    g_assert_cmpuint(iwarp_rx_before_large(&rx, large->data, large->len), ==,
+                     large->len);
 }
 
 /* RFC 5041 section 5.2, its two examples. */
@@ -998,6 +1074,7 @@ int main(int argc, char **argv)
     g_test_add_func("/iwarp/framing/lend-not", test_lend_not);
     g_test_add_func("/iwarp/framing/lend-wrong", test_lend_wrong);
     g_test_add_func("/iwarp/framing/lend-some", test_lend_some);
+    g_test_add_func("/iwarp/framing/before-large", test_before_large);
     g_test_add_func("/iwarp/framing/segments", test_segments);
     g_test_add_func("/iwarp/framing/segments-4g", test_segments_4g);
     g_test_add_func("/iwarp/framing/rewind", test_rewind);

@@ -112,7 +112,7 @@ size_t iwarp_rx_lend(IwarpRx *rx, const void *octets, size_t len)
 {
     size_t wire;
 
-    if (!rx->crc || rx->markers || rx->state != RX_START || rx_avail(rx) ||
+    if (rx->markers || rx->state != RX_START || rx_avail(rx) ||
         len < RX_LEND_MIN) {
         return 0;
     }
@@ -125,6 +125,37 @@ size_t iwarp_rx_lend(IwarpRx *rx, const void *octets, size_t len)
     rx->lent = octets;
     rx->lent_len = wire;
     return wire;
+}
+
+/* Of the FPDU in progress; 0: there is none, or its length is not known. */
+static size_t rx_rest_of_fpdu(const IwarpRx *rx)
+{
+    size_t avail = rx_avail(rx);
+
+    if (rx->state != RX_START) {
+        return (size_t)rx->payload_left + rx->skip;
+    }
+    return avail < IWARP_FPDU_LENGTH_LEN ? 0
+           : iwarp_fpdu_content(iwarp_get16(rx->buffer + rx->head)) - avail;
+}
+
+size_t iwarp_rx_before_large(const IwarpRx *rx, const void *octets, size_t len)
+{
+    const uint8_t *in = octets;
+    size_t n = rx_rest_of_fpdu(rx);
+
+    if (rx->markers || (n == 0 && rx_avail(rx))) {
+        return len;
+    }
+    while (n < len && len - n >= IWARP_FPDU_LENGTH_LEN) {
+        size_t wire = iwarp_fpdu_content(iwarp_get16(in + n));
+
+        if (wire >= RX_LEND_MIN) {
+            break;
+        }
+        n += wire;
+    }
+    return n;
 }
 
 /* Are FPDUs taken as a whole, because they need verifying or stripping? */
@@ -535,16 +566,22 @@ static IwarpRxEvent rx_start_segment(IwarpRx *rx, size_t end)
 
 /* The events */
 
-/* The FPDU that was lent; its headers are in the buffer. */
-static IwarpRxEvent rx_next_lent(IwarpRx *rx)
+/* Of the FPDU that was lent; its headers are in the buffer. */
+static bool rx_lent_crc_right(const IwarpRx *rx)
 {
     size_t covered = rx->lent_len - IWARP_FPDU_CRC_LEN;
     uint32_t crc = iwarp_crc32c(0, rx->buffer, RX_HEADERS_MAX);
-    IwarpRxEvent event;
 
     crc = iwarp_crc32c(crc, rx->lent + RX_HEADERS_MAX,
                        covered - RX_HEADERS_MAX);
-    if (crc != iwarp_crc32c_get(rx->lent + covered)) {
+    return crc == iwarp_crc32c_get(rx->lent + covered);
+}
+
+static IwarpRxEvent rx_next_lent(IwarpRx *rx)
+{
+    IwarpRxEvent event;
+
+    if (rx->crc && !rx_lent_crc_right(rx)) {
         rx_fail(rx, IWARP_FAULT_CRC, iwarp_fault_term(IWARP_FAULT_CRC), NULL);
         return IWARP_RX_ERROR;
     }
@@ -559,9 +596,6 @@ static IwarpRxEvent rx_next_whole(IwarpRx *rx)
 {
     size_t wire;
 
-    if (rx->lent) {
-        return rx_next_lent(rx);
-    }
     if (!rx_take_whole(rx, &wire)) {
         return rx->state == RX_FAILED ? IWARP_RX_ERROR : IWARP_RX_NEED_MORE;
     }
@@ -631,6 +665,9 @@ IwarpRxEvent iwarp_rx_next(IwarpRx *rx)
     }
     switch (rx->state) {
     case RX_START:
+        if (rx->lent) {
+            return rx_next_lent(rx);
+        }
         return rx_whole(rx) ? rx_next_whole(rx) : rx_next_start(rx);
     case RX_PAYLOAD:
         return rx_next_payload(rx);

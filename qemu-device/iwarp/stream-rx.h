@@ -176,10 +176,19 @@ size_t iwarp_rx_feed(IwarpRx *rx, const void *data, size_t len);
  * lent stay the caller's and in place until NEED_MORE or ERROR.  Somebody else
  * may change them all the same: headers are copied before they are looked at.
  *
- * For streams with CRC and without markers, which have to wait for the whole of
- * an FPDU; always 0 for others, and with octets in the buffer.
+ * For streams without markers; always 0 for others, and with octets in the
+ * buffer.
  */
 size_t iwarp_rx_lend(IwarpRx *rx, const void *octets, size_t len);
+
+/*
+ * How many octets to read so that none of a large FPDU are among them, which can
+ * then be lent: the rest of the FPDU in progress, though it may not be there
+ * yet, and the small ones behind it in @octets, the stream's next @len in memory
+ * of the caller's.  Ask after NEED_MORE.  0: a large one is next, or nothing is.
+ * Somebody else may change the octets: the answer is a number and no more.
+ */
+size_t iwarp_rx_before_large(const IwarpRx *rx, const void *octets, size_t len);
 
 /* The next event; see above.  ERROR is repeated for ever. */
 IwarpRxEvent iwarp_rx_next(IwarpRx *rx);
