@@ -51,6 +51,7 @@ struct RnicUnixChannel {
     bool fin_sent;
     bool corked;
     bool narrow;
+    RnicLateBells *bells;
     bool rings;
     bool offered;
     bool peer_takes_rings;
@@ -475,12 +476,20 @@ static void channel_set_cork(QIOChannel *ioc, bool enabled)
     tell(c);
 }
 
-void rnic_unix_channel_set_narrow(RnicUnixChannel *c, bool narrow)
+static void share(RnicUnixChannel *c)
+{
+    if (c->tx) {
+        rnic_shared_ring_set_narrow(c->tx, c->narrow);
+        rnic_shared_ring_tell_late(c->tx, c->bells);
+    }
+}
+
+void rnic_unix_channel_share(RnicUnixChannel *c, bool narrow,
+                             RnicLateBells *bells)
 {
     c->narrow = narrow;
-    if (c->tx) {
-        rnic_shared_ring_set_narrow(c->tx, narrow);
-    }
+    c->bells = bells;
+    share(c);
 }
 
 /* @before octets have left otherwise. */
@@ -561,7 +570,7 @@ static ssize_t begin_ring(RnicUnixChannel *c, const struct iovec *iov,
         return n;
     }
     trace_rnic_fabric_unix_ring(c, "sent");
-    rnic_shared_ring_set_narrow(ring, c->narrow);
+    share(c);
     update_watches(c);
     iov_discard_front(&rest, &count, 1);
     return write_ring(c, rest, count, 1, errp);

@@ -27,6 +27,7 @@
 #define HW_RNIC_FABRIC_UNIX_CHANNEL_H
 
 #include "io/channel.h"
+#include "late-bells.h"
 
 #define TYPE_RNIC_UNIX_CHANNEL "rnic-unix-channel"
 OBJECT_DECLARE_SIMPLE_TYPE(RnicUnixChannel, RNIC_UNIX_CHANNEL)
@@ -53,13 +54,16 @@ bool rnic_unix_channel_await_room(RnicUnixChannel *c);
 void *rnic_unix_channel_place(const RnicUnixChannel *c, size_t len);
 void rnic_unix_channel_commit(RnicUnixChannel *c, size_t len);
 
-/* Many streams are busy: a ring is to take its share of the processor's cache. */
-void rnic_unix_channel_set_narrow(RnicUnixChannel *c, bool narrow);
+/*
+ * For its ring: see rnic_shared_ring_set_narrow() and rnic_shared_ring_tell_late().
+ */
+void rnic_unix_channel_share(RnicUnixChannel *c, bool narrow,
+                             RnicLateBells *bells);
 
 /*
  * The stream's next octets, *@n of them, for the caller to use them where they
- * are; 0: only by reading, NULL: always.  The peer can still change them.  Then that @n of
- * those are done with.
+ * are; 0: only by reading, for now or, with NULL, as there is no ring.  The peer
+ * can still change them.  Then that @n of those are done with.
  */
 const void *rnic_unix_channel_peek(const RnicUnixChannel *c, size_t *n);
 void rnic_unix_channel_consume(RnicUnixChannel *c, size_t n);

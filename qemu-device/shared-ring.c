@@ -57,6 +57,8 @@ struct RnicSharedRing {
     bool is_narrow;             /* the sender, as published */
     bool to_be_narrow;
     uint32_t untold;            /* the sender, octets since it last told */
+    RnicLateBells *bells;       /* the sender's; NULL: it tells at once */
+    RnicLateBell late;
 };
 
 /* ------------------------------------------------------------- mapping */
@@ -106,6 +108,9 @@ void rnic_shared_ring_free(RnicSharedRing *ring)
 {
     int error = errno;
 
+    if (ring->bells) {
+        rnic_late_bells_remove(ring->bells, &ring->late);
+    }
     if (ring->mapping) {
         munmap(ring->mapping, mapping_size(ring));
     }
@@ -122,6 +127,8 @@ int rnic_shared_ring_bell(const RnicSharedRing *ring)
 }
 
 /* -------------------------------------------------------- the sender's */
+
+static RnicLateBellFn ring_late;
 
 RnicSharedRing *rnic_shared_ring_create(int *memory, int *bell)
 {
@@ -148,6 +155,7 @@ RnicSharedRing *rnic_shared_ring_create(int *memory, int *bell)
         return NULL;
     }
     ring->bell = pair[0];
+    ring->late.ring = ring_late;
     *bell = pair[1];
     ring->shared->receiver_waits = 1;
     return ring;
@@ -221,11 +229,36 @@ static void announce_wait(RnicSharedRing *ring, uint32_t *own_waits)
     smp_mb();
 }
 
-static void tell_receiver(RnicSharedRing *ring)
+static void tell_receiver_now(RnicSharedRing *ring)
 {
     ring->untold = 0;
     qatomic_set(&ring->shared->sender_processor, rnic_own_processor() + 1);
     tell(ring, &ring->shared->receiver_waits);
+}
+
+static void ring_late(RnicLateBell *bell)
+{
+    tell_receiver_now(container_of(bell, RnicSharedRing, late));
+}
+
+static void tell_receiver(RnicSharedRing *ring)
+{
+    if (ring->bells) {
+        rnic_late_bells_add(ring->bells, &ring->late);
+    } else {
+        tell_receiver_now(ring);
+    }
+}
+
+void rnic_shared_ring_tell_late(RnicSharedRing *ring, RnicLateBells *bells)
+{
+    RnicLateBells *before = ring->bells;
+
+    ring->bells = bells;
+    if (before && before != bells && ring->late.due) {
+        rnic_late_bells_remove(before, &ring->late);
+        tell_receiver(ring);
+    }
 }
 
 bool rnic_shared_ring_rung(RnicSharedRing *ring)
@@ -336,6 +369,9 @@ static void publish(RnicSharedRing *ring, size_t n)
     ring->position += n;
     ring->untold += n;
     qatomic_store_release(&ring->shared->head, ring->position);
+    if (ring->bells) {
+        rnic_late_bells_written(ring->bells, n);
+    }
 }
 
 /* As much of it as there is room for, at most PUBLISH. */
@@ -530,6 +566,11 @@ ssize_t rnic_shared_ring_write(RnicSharedRing *ring, const struct iovec *iov,
 }
 
 void rnic_shared_ring_set_narrow(RnicSharedRing *ring, bool narrow)
+{
+    g_assert_not_reached();
+}
+
+void rnic_shared_ring_tell_late(RnicSharedRing *ring, RnicLateBells *bells)
 {
     g_assert_not_reached();
 }

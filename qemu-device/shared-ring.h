@@ -25,6 +25,8 @@
 #ifndef HW_RNIC_SHARED_RING_H
 #define HW_RNIC_SHARED_RING_H
 
+#include "late-bells.h"
+
 enum {
     RNIC_SHARED_RING_SIZE = 1024 * 1024,    /* as this end makes them */
     /* As it takes them: powers of two. */
@@ -88,6 +90,12 @@ bool rnic_shared_ring_waits(const RnicSharedRing *ring);
  * begins).  What is there is to be read first: until then there is no room.
  */
 void rnic_shared_ring_set_narrow(RnicSharedRing *ring, bool narrow);
+
+/*
+ * The sender: whenever the receiver is to be told, do so by @bells, which outlive
+ * the ring; NULL: at once again (as it begins).
+ */
+void rnic_shared_ring_tell_late(RnicSharedRing *ring, RnicLateBells *bells);
 
 /*
  * Octets taken of @iov, 0 if there is no room; -1 with errno: EPIPE (nobody has

@@ -23,6 +23,9 @@ enum {
      */
     MANY_BUSY = 9,
 
+    /* The rings of so many hold twice and more what their bells are late by. */
+    LATE_BUSY = 4,
+
     /* Smaller frames leave together. */
     LARGE_FRAME = 4096,
 };
@@ -202,10 +205,11 @@ void rnic_stream_rest(RnicStream *st)
                  REST_US * SCALE_US);
 }
 
-void rnic_stream_share(RnicStream *st, unsigned busy)
+void rnic_stream_share(RnicStream *st, unsigned busy, RnicLateBells *bells)
 {
     if (st->unix_channel) {
-        rnic_unix_channel_set_narrow(st->unix_channel, busy >= MANY_BUSY);
+        rnic_unix_channel_share(st->unix_channel, busy >= MANY_BUSY,
+                                busy >= LATE_BUSY ? bells : NULL);
     }
 }
 

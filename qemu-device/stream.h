@@ -106,9 +106,10 @@ void rnic_stream_rest(RnicStream *st);
 
 /*
  * @busy streams of the worker, this one among them, carry a lot: leave the
- * others their share of the processor's cache.
+ * others their share of the processor's cache.  @bells: the worker's, which
+ * outlives the stream.
  */
-void rnic_stream_share(RnicStream *st, unsigned busy);
+void rnic_stream_share(RnicStream *st, unsigned busy, RnicLateBells *bells);
 
 /*
  * The host's processor that the thread which sends this stream claims to be on,

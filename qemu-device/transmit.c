@@ -478,7 +478,8 @@ static void bulk_left(RnicQp *qp)
     RnicStream *st = qp->stream;
 
     rnic_stream_share(st, rnic_worker_busy_streams(qp->worker,
-                                                   &st->busy_period));
+                                                   &st->busy_period),
+                      &qp->worker->late_bells);
 }
 
 void rnic_transmit(RnicQp *qp)

@@ -170,6 +170,7 @@ static void use_thread(RnicWorker *worker, IOThread *thread, bool own)
         .own = own,
     };
     qemu_sem_init(&worker->called, 0);
+    rnic_late_bells_init(&worker->late_bells, ctx);
 }
 
 static void use_main_loop(RnicWorker *worker)
@@ -178,6 +179,7 @@ static void use_main_loop(RnicWorker *worker)
         .bottom_halves = qemu_get_aio_context(),
         .sockets = iohandler_get_aio_context(),
     };
+    rnic_late_bells_init(&worker->late_bells, worker->bottom_halves);
 }
 
 /* A name of QEMU's own objects, not of the user's; all adapters count on. */
@@ -232,12 +234,21 @@ bool rnic_workers_create(RnicState *s, Error **errp)
     return create_own(s, wanted == RNIC_IO_THREADS_AUTO ? 1 : wanted, errp);
 }
 
+/* In the worker: its event loop may be coming round just now. */
+static void destroy_late_bells(void *opaque)
+{
+    RnicWorker *worker = opaque;
+
+    rnic_late_bells_destroy(&worker->late_bells);
+}
+
 void rnic_workers_destroy(RnicState *s)
 {
     for (unsigned i = 0; i < s->worker_count; i++) {
         RnicWorker *worker = &s->workers[i];
 
         assert(worker->qps == 0);
+        rnic_worker_call(worker, destroy_late_bells, worker);
         if (worker->own) {
             iothread_destroy(worker->thread);
         }

@@ -15,6 +15,7 @@
 #include "busy-streams.h"
 #include "dma.h"
 #include "keep-apart.h"
+#include "late-bells.h"
 #include "rnic.h"
 #include "system/iothread.h"
 
@@ -30,6 +31,7 @@ typedef struct RnicWorker {
     size_t flow_octets;         /* read since then, and half of those before */
     RnicBusyStreams busy;
     RnicKeepApart apart;
+    RnicLateBells late_bells;
     uint32_t turns_of;          /* the QP that took the last turn */
     unsigned turns_in_a_row;    /* that it took */
     bool wanted;                /* rnic_worker_wanted(); any thread, atomic */

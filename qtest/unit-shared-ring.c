@@ -10,6 +10,8 @@
  */
 
 #include "qemu/osdep.h"
+#include "block/aio.h"
+#include "qapi/error.h"
 #include "qemu/atomic.h"
 #include "qemu/memfd.h"
 #include "qemu/units.h"
@@ -398,6 +400,56 @@ static void test_told_of_much(void)
     check_told_of_much(true);
 }
 
+/* By way of others, whatever it is to be told of, and all the same. */
+static void test_told_late(void)
+{
+    g_autofree uint8_t *octets = g_malloc0(RNIC_SHARED_RING_SIZE);
+    AioContext *ctx = aio_context_new(&error_abort);
+    RnicLateBells bells;
+    Pair p;
+
+    rnic_late_bells_init(&bells, ctx);
+    pair_init(&p);
+    rnic_shared_ring_tell_late(p.tx, &bells);
+    g_assert_cmpint(put(p.tx, octets, RNIC_SHARED_RING_SIZE), ==,
+                    RNIC_SHARED_RING_SIZE);
+    g_assert_cmpint(put(p.tx, octets, 1), ==, 0);
+    rnic_shared_ring_tell(p.tx);
+    g_assert_false(rung(p.rx, 0));
+    rnic_late_bells_written(&bells, 512 * KiB - 1);
+    g_assert_false(rung(p.rx, 0));
+    rnic_late_bells_written(&bells, RNIC_SHARED_RING_SIZE);
+    g_assert_true(rung(p.rx, 0));
+    g_assert_true(rnic_shared_ring_rung(p.rx));
+    g_assert_cmpint(get(p.rx, octets, RNIC_SHARED_RING_SIZE), ==,
+                    RNIC_SHARED_RING_SIZE);
+    /* With nothing more to come. */
+    g_assert_cmpint(get(p.rx, octets, 1), ==, 0);
+    g_assert_cmpint(put(p.tx, octets, 1), ==, 1);
+    rnic_shared_ring_tell(p.tx);
+    g_assert_false(rung(p.rx, 0));
+    while (aio_bh_poll(ctx)) {
+        /* come round */
+    }
+    g_assert_true(rung(p.rx, 0));
+    g_assert_true(rnic_shared_ring_rung(p.rx));
+    /* What is due when it is to be told at once again is so at once. */
+    g_assert_cmpint(get(p.rx, octets, 1), ==, 1);
+    g_assert_cmpint(get(p.rx, octets, 1), ==, 0);
+    g_assert_cmpint(put(p.tx, octets, 1), ==, 1);
+    rnic_shared_ring_tell(p.tx);
+    rnic_shared_ring_tell_late(p.tx, &bells);
+    g_assert_false(rung(p.rx, 0));
+    rnic_shared_ring_tell_late(p.tx, NULL);
+    g_assert_true(rung(p.rx, 0));
+    /* One that goes while it is due. */
+    rnic_shared_ring_tell_late(p.tx, &bells);
+    rnic_shared_ring_tell(p.tx);
+    pair_cleanup(&p);
+    rnic_late_bells_destroy(&bells);
+    aio_context_unref(ctx);
+}
+
 static void check_sender_waits(size_t (*take)(RnicSharedRing *ring, size_t len))
 {
     g_autofree uint8_t *octets = g_malloc0(RNIC_SHARED_RING_SIZE + 1);
@@ -778,6 +830,7 @@ int main(int argc, char **argv)
     g_test_add_func("/rnic/shared-ring/change-waits", test_change_waits);
     g_test_add_func("/rnic/shared-ring/receiver-waits", test_receiver_waits);
     g_test_add_func("/rnic/shared-ring/told-of-much", test_told_of_much);
+    g_test_add_func("/rnic/shared-ring/told-late", test_told_late);
     g_test_add_func("/rnic/shared-ring/sender-waits", test_sender_waits);
     g_test_add_func("/rnic/shared-ring/sender-awaits-room",
                     test_sender_awaits_room);
