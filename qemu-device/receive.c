@@ -3,8 +3,9 @@
  *
  * The engine finds what the wire alone can show wrong; here memory and queues
  * are asked.  Where the engine allows it (no CRC, no markers) large payload
- * goes from the socket straight to its place.  Every octet placed is checked
- * in the turn that places it, since regions may vanish between turns.
+ * goes from the socket straight to its place; out of a ring it does so with CRC
+ * too, where the FPDU has come in whole.  Every octet placed is checked in the
+ * turn that places it, since regions may vanish between turns.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */

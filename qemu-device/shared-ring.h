@@ -15,7 +15,8 @@
  * nothing but its CRC depends, it may read in place.
  *
  * Many busy rings together are more than the processor's cache holds.  A narrow
- * ring is a part of the ring, as if there were no more of it.
+ * ring is a part of the ring, as if there were no more of it.  And their receiver
+ * is told late, see late-bells.h.
  *
  * A ring is one thread's.
  *
