@@ -249,23 +249,44 @@ static uint32_t packets_of_writes(Connection *c)
     return packets_received(c) - before;
 }
 
+static int compare_counts(const void *a, const void *b)
+{
+    return *(const uint32_t *)a - *(const uint32_t *)b;
+}
+
+static uint32_t median_packets_of_a_connection(void)
+{
+    Connection *c = connection_new(&(ConnectionOptions) { .sq_depth = 64 });
+    uint32_t packets[21];
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(packets); i++) {
+        packets[i] = packets_of_writes(c);
+    }
+    connection_free(c);
+    qsort(packets, G_N_ELEMENTS(packets), sizeof(packets[0]), compare_counts);
+    return packets[G_N_ELEMENTS(packets) / 2];
+}
+
 /*
  * What is posted together can leave without a packet for the end of each, once TCP
- * lets the device send as much as it likes: 16 packets, else 25.  How many it is
- * is also up to the host, hence the fewest of several times.
+ * lets the device send as much as it likes: 16 or 18 packets on most connections,
+ * else 22 or more.  A connection keeps to the number it began with, which is also
+ * up to the host: one of ten has 21 or 22 all the same, and one of a hundred would
+ * have 18 anyway.
  */
 static void test_full_packets(void)
 {
-    Connection *c = connection_new(&(ConnectionOptions) { .sq_depth = 64 });
-    uint32_t fewest = UINT32_MAX;
+    enum { CONNECTIONS = 10, ENOUGH = 3, FEW = 20 };
+    unsigned with_few = 0;
 
-    for (unsigned i = 0; i < 20; i++) {
-        fewest = MIN(fewest, packets_of_writes(c));
+    for (unsigned i = 0; i < CONNECTIONS && with_few < ENOUGH; i++) {
+        uint32_t packets = median_packets_of_a_connection();
+
+        g_test_message("%u packets", packets);
+        g_assert_cmpuint(packets, >=, TOGETHER * LENGTH / LOOPBACK_SEGMENT);
+        with_few += packets <= FEW;
     }
-    g_test_message("%u packets", fewest);
-    g_assert_cmpuint(fewest, >=, TOGETHER * LENGTH / LOOPBACK_SEGMENT);
-    g_assert_cmpuint(fewest, <=, 20);
-    connection_free(c);
+    g_assert_cmpuint(with_few, ==, ENOUGH);
 }
 
 /* A WR that sends nothing. */
