@@ -508,17 +508,26 @@ static void process_buffer(RnicQp *qp)
 }
 
 /*
- * Octets to ask for when they go to the buffer.  @before_large: no more, lest a
- * large FPDU be copied twice; of one that is next but cannot be lent, as it has
- * not come in whole, the headers.
+ * Octets to ask for when they go to the buffer: none of a large FPDU, lest it be
+ * copied twice, but the headers of one that is next and cannot be lent, as it has
+ * not come in whole.
  */
-static size_t buffered_read(const RnicStream *st, size_t before_large)
+static size_t buffered_read(const RnicStream *st)
 {
     size_t missing = iwarp_rx_missing(&st->rx);
     size_t wanted = missing < DIRECT_MIN
                     ? BUFFERED_READ : missing + BUFFERED_READ + READ_BEHIND;
+    size_t before_large = rnic_stream_before_large(st, wanted);
 
     return before_large ? MIN(wanted, before_large) : READ_BEHIND;
+}
+
+/* The same behind @direct octets of payload that go to their place. */
+static size_t read_behind(const RnicStream *st, size_t direct)
+{
+    size_t before_large = rnic_stream_before_large(st, direct + READ_BEHIND);
+
+    return MIN(READ_BEHIND, before_large - direct);
 }
 
 static void count_octets(RnicQp *qp, size_t n)
@@ -532,7 +541,6 @@ static RnicIo read_some(RnicQp *qp, size_t *octets)
 {
     RnicStream *st = qp->stream;
     size_t direct = iwarp_rx_direct(&st->rx);
-    size_t before_large = rnic_stream_before_large(st);
     size_t room;
     QEMU_UNINITIALIZED RnicDmaMap map;
     void *buffer;
@@ -548,11 +556,10 @@ static RnicIo read_some(RnicQp *qp, size_t *octets)
         if (!place_map(qp, iwarp_rx_direct_offset(&st->rx), &direct, &map)) {
             return RNIC_IO_BLOCKED;
         }
-        room = direct < all ? 0 : MIN(room, MIN(READ_BEHIND,
-                                                before_large - direct));
+        room = direct < all ? 0 : MIN(room, read_behind(st, direct));
     } else {
         direct = 0;
-        room = MIN(room, buffered_read(st, before_large));
+        room = MIN(room, buffered_read(st));
     }
     /* One iovec more than the map: the buffer behind the payload. */
     map.iov[map.count] = (struct iovec) { buffer, room };

@@ -267,7 +267,7 @@ size_t rnic_stream_lend(RnicStream *st)
     return n ? iwarp_rx_lend(&st->rx, octets, n) : 0;
 }
 
-size_t rnic_stream_before_large(const RnicStream *st)
+size_t rnic_stream_before_large(const RnicStream *st, size_t len)
 {
     const void *octets = NULL;
     size_t n;
@@ -275,7 +275,8 @@ size_t rnic_stream_before_large(const RnicStream *st)
     if (st->unix_channel) {
         octets = rnic_unix_channel_peek(st->unix_channel, &n);
     }
-    return octets ? iwarp_rx_before_large(&st->rx, octets, n) : SIZE_MAX;
+    return octets ? iwarp_rx_before_large(&st->rx, octets, MIN(n, len))
+                  : SIZE_MAX;
 }
 
 void rnic_stream_take_back(RnicStream *st, size_t n)

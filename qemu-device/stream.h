@@ -143,9 +143,10 @@ void rnic_stream_take_back(RnicStream *st, size_t n);
 
 /*
  * Octets to read at most so that the next large FPDU can be lent, see
- * iwarp_rx_before_large(); SIZE_MAX where none is lent.
+ * iwarp_rx_before_large(); SIZE_MAX where none is lent.  Looks no further than
+ * at the next @len octets: a peer's ring can be full of the smallest FPDUs.
  */
-size_t rnic_stream_before_large(const RnicStream *st);
+size_t rnic_stream_before_large(const RnicStream *st, size_t len);
 
 /*
  * Write the stage, then @iov (whole frames).  *@n is the octets of @iov that
