@@ -127,7 +127,10 @@ int wire_listen(unsigned host, uint16_t *port);
 /* The connection the device makes. */
 WirePeer *wire_accept(QTestState *qts, int listener);
 
-/* Connect to the device, from wire_host_ip(@from) to @to. */
+/*
+ * Connect to the device, from wire_host_ip(@from) to @to.  It may have turned the
+ * connection away meanwhile, see wire_end().
+ */
 WirePeer *wire_connect(QTestState *qts, unsigned from, unsigned to,
                        uint16_t port);
 
