@@ -29,7 +29,7 @@ enum {
     /* A stream that has sent less is not worth a ring's memory. */
     RING_AFTER = 256 * 1024,
 
-    /* Rings to send by, of the whole process: 256 MiB. */
+    /* Rings to send by, of the whole process: 128 MiB. */
     RINGS_MAX = 256,
 
     /* Threads that wait for a close(2), of the whole process. */

@@ -24,7 +24,7 @@ QEMU_BUILD_BUG_ON(sizeof(RnicSharedRingPage) != 256);
 
 enum {
     /* Octets that the other end sees at a time: it may begin meanwhile. */
-    PUBLISH = 64 * 1024,
+    PUBLISH = 32 * 1024,
 
     /* A receiver that waits is told of this part of the ring at the latest, so
      * that it reads while there is still room. */
@@ -32,9 +32,10 @@ enum {
 
     /*
      * A sender that waits is told when the ring has drained to this part of
-     * its size, to run for much and not for little.
+     * its size: to run for much and not for little, and before the receiver has
+     * nothing left to do.
      */
-    DRAINED = 8,
+    DRAINED = 2,
 };
 
 /* Octets that are there twice in a row: what wraps around is in one piece. */

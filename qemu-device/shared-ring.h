@@ -29,7 +29,11 @@
 #include "late-bells.h"
 
 enum {
-    RNIC_SHARED_RING_SIZE = 1024 * 1024,    /* as this end makes them */
+    /*
+     * As this end makes them.  With a large message, where it comes from or goes
+     * to, it is to fit into a processor's own cache.
+     */
+    RNIC_SHARED_RING_SIZE = 512 * 1024,
     /* As it takes them: powers of two. */
     RNIC_SHARED_RING_MIN = 256 * 1024,
     RNIC_SHARED_RING_MAX = 64 * 1024 * 1024,

@@ -21,10 +21,10 @@ enum {
      * The rings of so many are more than the cache holds that processors share,
      * of which others have a part; narrow ones of twice as many are as much.
      */
-    MANY_BUSY = 9,
+    MANY_BUSY = 17,
 
     /* The rings of so many hold twice and more what their bells are late by. */
-    LATE_BUSY = 4,
+    LATE_BUSY = 8,
 
     /* Smaller frames leave together. */
     LARGE_FRAME = 4096,

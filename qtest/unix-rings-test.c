@@ -23,8 +23,8 @@ enum {
     SEGMENT = 60000,            /* payload octets of a peer's large ones */
     LONGEST_FPDU = 2 + 65535 + 1 + 4,
     COUNT = 30,
-    STREAMS = 10,               /* so many are many */
-    FEW = 8,
+    STREAMS = 20,               /* so many are many */
+    FEW = 16,
     TRIES = 500,
 };
 
