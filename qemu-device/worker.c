@@ -147,7 +147,9 @@ void rnic_worker_keep_apart(RnicWorker *worker, int theirs)
     if (worker->own &&
         rnic_keep_apart_due(&worker->apart, own, theirs,
                             qemu_clock_get_ns(QEMU_CLOCK_REALTIME))) {
-        trace_rnic_worker_leaves(own, rnic_leave_processor(own));
+        bool left = rnic_leave_processor(own);
+
+        trace_rnic_worker_leaves(own, left);
     }
 }
 
