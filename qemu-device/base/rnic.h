@@ -1,0 +1,219 @@
+/*
+ * rnic: what all files of the device share
+ *
+ * The device's state, split by the file that owns each part.  A file changes
+ * only its own part; it asks for the others' with their functions.
+ *
+ * Threads.  The main loop runs, under the big QEMU lock, the admin queue,
+ * connection set-up, the Ethernet port and every timer; vCPU threads run the
+ * MMIO handlers under the same lock.  A QP with its LLP stream belongs to one
+ * worker (worker.h), which runs its turns without the big lock.
+ *
+ * - An MMIO handler validates and hands over to a bottom half, except for what
+ *   the guest must see at once: register values, reset, and arming a CQ.
+ * - The main loop reaches into a QP by rnic_worker_call() only.  It waits there
+ *   with the big lock held, so a worker must never take the big lock; what has
+ *   to happen under it (interrupts, the FATAL status) is handed to the main
+ *   loop by rnic_interrupt() and rnic_fatal().
+ * - Shared between threads, each with its lock, in the order of taking them:
+ *     TPT, PDs, table of QPs   rnic_tpt_*_lock(); a QP's turn is a reader
+ *     an S-RQ                  its own mutex (srq.c)
+ *     a CQ                     its own mutex (cq.c)
+ *     all event queues         event_lock (event-queue.c)
+ *     counters                 atomic
+ *   The other tables change and are read under the big lock only; a QP holds
+ *   pointers to its CQs and its S-RQ, which outlive it.
+ * - Guest memory is mapped, and what an access check has allowed is used,
+ *   within one turn: what the TPT's writers wait for is that no turn runs.
+ *
+ * With io-threads=0 the main loop is the worker.  Sockets are then watched in
+ * the I/O handlers' context, which only the main loop polls: a nested event
+ * loop (a block device that drains, QEMU's own exit) must not move traffic.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#ifndef HW_RNIC_RNIC_H
+#define HW_RNIC_RNIC_H
+
+#include "qemu/osdep.h"
+#include "qemu/bitops.h"
+#include "qemu/bswap.h"
+#include "qemu/stats64.h"
+#include "qemu/thread.h"
+#include "hw/pci/pci_device.h"
+#include "net/net.h"
+#include "system/iothread.h"
+#include "compat.h"
+#include "hw/rnic/rnic-hw.h"
+#include "object-table.h"
+#include "hw/rnic/tpt/tpt.h"
+
+#define TYPE_RNIC "rnic"
+OBJECT_DECLARE_SIMPLE_TYPE(RnicState, RNIC)
+
+typedef struct RnicAdmin RnicAdmin;
+typedef struct RnicCq RnicCq;
+typedef struct RnicEq RnicEq;
+typedef struct RnicEthernet RnicEthernet;
+typedef struct RnicFabric RnicFabric;
+typedef struct RnicQp RnicQp;
+typedef struct RnicSrq RnicSrq;
+typedef struct RnicWorker RnicWorker;
+
+enum {
+    RNIC_MAX_VECTORS = 2048,    /* what MSI-X has */
+    RNIC_MAX_IO_THREADS = 64,
+    RNIC_MAX_EVENT_HOLD = 100000,   /* microseconds */
+    RNIC_MAX_BUSY_POLL = 100000,    /* microseconds */
+    RNIC_IO_THREADS_AUTO = -1,  /* one, unless iothread= is given */
+};
+
+/* Properties that bound or shape the device; fixed once realized. */
+typedef struct RnicConfig {
+    uint32_t vectors;
+    uint32_t doorbell_pages;
+    uint32_t max_qp;
+    uint32_t max_cq;
+    uint32_t max_srq;
+    uint32_t max_eq;
+    uint32_t max_pd;
+    uint32_t max_mr;            /* STags of all kinds */
+    uint64_t max_mr_pages;      /* page list entries of all regions together */
+    uint32_t max_listeners;
+    uint32_t max_endpoints;     /* connections being set up */
+    uint16_t max_ird;           /* per QP */
+    uint16_t max_ord;
+    uint8_t mpa_revision;       /* highest to use, 1 or 2 */
+    bool mpa_crc;               /* insist on CRC */
+    bool mpa_markers;           /* ask the peer for markers */
+    bool mpa_rtr;               /* RFC 6581 peer-to-peer start-up */
+    uint32_t mulpdu;            /* largest ULPDU sent, octets */
+    int32_t io_threads;         /* workers, or RNIC_IO_THREADS_AUTO */
+    uint32_t event_hold_us;     /* longest moderation, 0: none */
+    uint32_t busy_poll_us;      /* longest search for an answer, 0: none */
+} RnicConfig;
+
+/* registers.c: what the registers of BAR 0 hold. */
+typedef struct RnicRegisters {
+    uint64_t features;
+    uint64_t driver_features;
+    uint32_t status;
+    uint32_t health;
+    uint32_t bad_accesses;
+    uint32_t bad_doorbells;
+    uint32_t test32;
+    uint64_t test64;
+    uint64_t test_dma_addr;
+    uint32_t test_dma_size;
+    uint32_t test_dma_status;
+    uint64_t admin_sq_base;
+    uint64_t admin_cq_base;
+    uint32_t admin_depth;
+    uint32_t admin_vector;
+    uint32_t admin_tail;
+    uint32_t admin_head;
+    uint64_t low_half;          /* of a split 8-byte write in progress */
+    uint32_t low_half_offset;   /* its register, ~0 if none */
+} RnicRegisters;
+
+/* Counters since reset, in the order of struct rnic_counters; any thread. */
+typedef struct RnicCounters {
+    Stat64 sq_wrs;
+    Stat64 rq_wrs;
+    Stat64 cqes;
+    Stat64 cqe_errors;
+    Stat64 tx_fpdus;
+    Stat64 tx_octets;
+    Stat64 rx_fpdus;
+    Stat64 rx_octets;
+    Stat64 terminates_sent;
+    Stat64 terminates_received;
+    Stat64 connects;
+    Stat64 connect_failures;
+    Stat64 accepts;
+    Stat64 rejects;
+    Stat64 async_events;
+    Stat64 doorbells;
+    Stat64 dma_errors;
+    Stat64 eth_tx_packets;
+    Stat64 eth_tx_octets;
+    Stat64 eth_rx_packets;
+    Stat64 eth_rx_octets;
+    Stat64 eth_rx_drops;
+} RnicCounters;
+
+struct RnicState {
+    PCIDevice parent_obj;
+
+    MemoryRegion registers_region;
+    MemoryRegion doorbells_region;
+    RnicConfig config;
+    NICConf nic_conf;
+    RnicRegisters regs;
+    RnicCounters counters;
+
+    RnicAdmin *admin;           /* admin.c */
+    RnicFabric *fabric;         /* a link property, or made at realize */
+    bool own_fabric;
+    RnicEthernet *ethernet;     /* ethernet.c; NULL without netdev= */
+
+    RnicObjectTable eqs;        /* RnicEq */
+    RnicEq *async_eq;           /* of eqs, at most one; event_lock */
+    RnicEq *cm_eq;              /* of eqs, at most one; event_lock */
+    QemuMutex event_lock;       /* event-queue.c: all of every RnicEq */
+    RnicObjectTable pds;        /* RnicPd */
+    RnicObjectTable cqs;        /* RnicCq */
+    RnicObjectTable srqs;       /* RnicSrq */
+    RnicObjectTable qps;        /* RnicQp */
+    RnicObjectTable listeners;  /* RnicListener, cm-listener.c */
+    RnicObjectTable endpoints;  /* RnicEndpoint, cm-endpoint.c */
+    RnicTpt tpt;
+
+    IOThread *iothread;         /* a link property */
+    RnicWorker *workers;        /* worker.c */
+    unsigned worker_count;
+
+    /* rnic.c: what workers have asked of the main loop */
+    QEMUBH *requests_bh;
+    DECLARE_BITMAP(wanted_vectors, RNIC_MAX_VECTORS);
+    uint32_t wanted_health;
+};
+
+/*
+ * Stop everything the guest started: no DMA, no interrupt, no octet on the
+ * wire afterwards.  rnic.c; used by every kind of reset.
+ */
+void rnic_function_reset(RnicState *s);
+
+/* Set STATUS.FATAL with @health (RNIC_HEALTH_*); the first one stays.  In a
+ * worker: soon. */
+void rnic_fatal(RnicState *s, uint32_t health);
+
+/* Raise MSI-X vector @vector, unless it is RNIC_NO_VECTOR or out of range.  In
+ * a worker: soon, since masking and the pending bits need the big lock. */
+void rnic_interrupt(RnicState *s, uint32_t vector);
+
+static inline void rnic_count(Stat64 *counter, uint64_t n)
+{
+    stat64_add(counter, n);
+}
+
+static inline bool rnic_vector_valid(const RnicState *s, uint32_t vector)
+{
+    return vector == RNIC_NO_VECTOR || vector < s->config.vectors;
+}
+
+/* Whether the driver has accepted all of @features (RNIC_FEATURE_*). */
+static inline bool rnic_accepted(const RnicState *s, uint64_t features)
+{
+    return (s->regs.driver_features & features) == features;
+}
+
+static inline bool rnic_enabled(const RnicState *s)
+{
+    return (s->regs.status & (RNIC_STATUS_ENABLED | RNIC_STATUS_FATAL)) ==
+           RNIC_STATUS_ENABLED;
+}
+
+#endif /* HW_RNIC_RNIC_H */

@@ -1,0 +1,481 @@
+/*
+ * rnic: endpoints, MPA start-up as initiator and responder
+ *
+ * One state machine per side, driven by the channel.  No more octets are read
+ * than belong to the peer's frame: those behind it are the stream's.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#include "qemu/osdep.h"
+#include "qemu/main-loop.h"
+#include "qemu/timer.h"
+#include "endpoint.h"
+#include "hw/rnic/guest/event-queue.h"
+#include "hw/rnic/base/trace.h"
+
+enum {
+    /* To connect, and for the peer's Request (RFC 5044 7.1.2: should). */
+    START_TIMEOUT_MS = 10 * 1000,
+    /* For the Reply: the peer's ULP has to make up its mind. */
+    REPLY_TIMEOUT_MS = 60 * 1000,
+};
+
+static bool initiator(const RnicEndpoint *ep)
+{
+    return ep->state <= RNIC_EP_AWAITING_REPLY;
+}
+
+/* ---------------------------------------------------------- life */
+
+static void set_handlers(RnicEndpoint *ep, IOHandler *readable,
+                         IOHandler *writable)
+{
+    AioContext *ctx = iohandler_get_aio_context();
+
+    qio_channel_set_aio_fd_handler(ep->ioc, ctx, readable, ctx, writable, ep);
+}
+
+static void set_state(RnicEndpoint *ep, RnicEndpointState state,
+                      int64_t timeout_ms)
+{
+    trace_rnic_cm_endpoint(ep->number, ep->state, state);
+    ep->state = state;
+    if (timeout_ms) {
+        timer_mod(ep->timer, qemu_clock_get_ms(QEMU_CLOCK_VIRTUAL) +
+                  timeout_ms);
+    } else {
+        timer_del(ep->timer);
+    }
+}
+
+static void timed_out(void *opaque)
+{
+    rnic_endpoint_fail(opaque, RNIC_CM_TIMED_OUT);
+}
+
+RnicEndpoint *rnic_endpoint_new(RnicState *s, QIOChannel *ioc,
+                                const RnicAddr *local, const RnicAddr *remote)
+{
+    RnicEndpoint *ep = g_new0(RnicEndpoint, 1);
+
+    ep->number = rnic_table_insert(&s->endpoints, ep);
+    if (!ep->number) {
+        g_free(ep);
+        return NULL;
+    }
+    ep->s = s;
+    ep->ioc = ioc;
+    ep->local = *local;
+    ep->remote = *remote;
+    ep->timer = timer_new_ms(QEMU_CLOCK_VIRTUAL, timed_out, ep);
+    return ep;
+}
+
+void rnic_endpoint_free(RnicEndpoint *ep)
+{
+    rnic_listener_release(ep);
+    if (ep->qp && rnic_qp_claimed_by(ep->qp) == ep) {
+        rnic_qp_unclaim(ep->qp);
+    }
+    if (ep->dial) {
+        rnic_fabric_cancel(ep->s->fabric, ep->dial);
+    }
+    if (ep->ioc) {
+        set_handlers(ep, NULL, NULL);
+        rnic_fabric_abort(ep->ioc);
+    }
+    timer_free(ep->timer);
+    rnic_table_remove(&ep->s->endpoints, ep->number);
+    g_free(ep);
+}
+
+/* -------------------------------------------------------- events */
+
+static struct rnic_cm_event new_event(const RnicEndpoint *ep,
+                                      enum rnic_cm_event_type type,
+                                      enum rnic_cm_status status)
+{
+    struct rnic_cm_event event = {
+        .type = type,
+        .status = status,
+        .cookie = cpu_to_le64(ep->cookie),
+    };
+
+    rnic_addr_to_wire(&event.local, &ep->local);
+    rnic_addr_to_wire(&event.remote, &ep->remote);
+    return event;
+}
+
+static void add_private_data(struct rnic_cm_event *event,
+                             const IwarpMpaFrame *frame)
+{
+    event->mpa_revision = frame->revision;
+    event->private_data_length = cpu_to_le16(frame->pd_len);
+    memcpy(event->private_data, frame->pd, frame->pd_len);
+}
+
+/* The end of CM_CONNECT or CM_ACCEPT. */
+static void post_result(RnicEndpoint *ep, uint32_t qpn,
+                        enum rnic_cm_status status)
+{
+    struct rnic_cm_event event = new_event(
+        ep, initiator(ep) ? RNIC_CM_CONNECT_REPLY : RNIC_CM_ESTABLISHED,
+        status);
+
+    event.qpn = cpu_to_le32(qpn);
+    event.ird = cpu_to_le16(ep->agreed.ird);
+    event.ord = cpu_to_le16(ep->agreed.ord);
+    if (initiator(ep)) {
+        add_private_data(&event, &ep->reply);
+        if (status != RNIC_CM_OK) {
+            rnic_count(&ep->s->counters.connect_failures, 1);
+        }
+    }
+    rnic_cm_event_post(ep->s, &event);
+}
+
+/* RFC 6581: 0x3fff, or no word of it at all, is "not negotiated". */
+static uint16_t wish(const IwarpMpaFrame *frame, uint16_t depth)
+{
+    return frame->enhanced && depth != IWARP_MPA_DEPTH_UNSET ? depth : 0xffff;
+}
+
+static bool post_request(RnicEndpoint *ep)
+{
+    struct rnic_cm_event event = new_event(ep, RNIC_CM_CONNECT_REQUEST,
+                                           RNIC_CM_OK);
+
+    event.endpoint = cpu_to_le32(ep->number);
+    event.ird = cpu_to_le16(wish(&ep->request, ep->request.ird));
+    event.ord = cpu_to_le16(wish(&ep->request, ep->request.ord));
+    add_private_data(&event, &ep->request);
+    return rnic_cm_event_post(ep->s, &event);
+}
+
+static void post_request_gone(RnicEndpoint *ep)
+{
+    struct rnic_cm_event event = new_event(ep, RNIC_CM_REQUEST_GONE,
+                                           RNIC_CM_RESET);
+
+    event.endpoint = cpu_to_le32(ep->number);
+    rnic_cm_event_post(ep->s, &event);
+}
+
+void rnic_cm_stream_event(RnicState *s, enum rnic_cm_event_type type,
+                          uint32_t qpn, uint64_t cookie, uint16_t terminate)
+{
+    struct rnic_cm_event event = {
+        .type = type,
+        .qpn = cpu_to_le32(qpn),
+        .cookie = cpu_to_le64(cookie),
+        .terminate = cpu_to_le16(terminate),
+    };
+
+    rnic_cm_event_post(s, &event);
+}
+
+void rnic_endpoint_fail(RnicEndpoint *ep, enum rnic_cm_status status)
+{
+    trace_rnic_err_cm_failed(ep->number, ep->state, status);
+    switch (ep->state) {
+    case RNIC_EP_REQUESTED:
+        post_request_gone(ep);
+        break;
+    case RNIC_EP_AWAITING_REQUEST:      /* the guest never heard of it */
+    case RNIC_EP_SENDING_REJECT:
+        break;
+    default:
+        post_result(ep, rnic_qp_number(ep->qp), status);
+        break;
+    }
+    rnic_endpoint_free(ep);
+}
+
+void rnic_cm_qp_left_idle(RnicState *s, void *endpoint)
+{
+    rnic_endpoint_fail(endpoint, RNIC_CM_QP_STATE);
+}
+
+void rnic_cm_qp_gone(RnicState *s, void *endpoint)
+{
+    rnic_endpoint_free(endpoint);
+}
+
+/* ------------------------------------------------------- established */
+
+static void established(RnicEndpoint *ep)
+{
+    RnicQp *qp = ep->qp;
+    RnicStreamSetup setup = {
+        .ioc = ep->ioc,
+        .agreed = &ep->agreed,
+        .initiator = initiator(ep),
+        .mulpdu = ep->s->config.mulpdu,
+    };
+
+    set_handlers(ep, NULL, NULL);
+    ep->ioc = NULL;             /* the stream's now */
+    rnic_qp_establish(qp, &setup, ep->cookie);
+    if (initiator(ep)) {
+        rnic_count(&ep->s->counters.connects, 1);
+    } else {
+        rnic_count(&ep->s->counters.accepts, 1);
+    }
+    post_result(ep, rnic_qp_number(ep->qp), RNIC_CM_OK);
+    rnic_endpoint_free(ep);
+    rnic_qp_start(qp);
+}
+
+/* ------------------------------------------------------------ sending */
+
+/* False: not all of it could be sent yet, or the endpoint has failed. */
+static bool send_frame(RnicEndpoint *ep, bool *failed)
+{
+    ssize_t n = qio_channel_write(ep->ioc, (char *)ep->out + ep->out_done,
+                                  ep->out_len - ep->out_done, NULL);
+
+    *failed = n < 0 && n != QIO_CHANNEL_ERR_BLOCK;
+    if (n > 0) {
+        ep->out_done += n;
+    }
+    return ep->out_done == ep->out_len;
+}
+
+static void on_reply_readable(void *opaque);
+
+static void on_request_writable(void *opaque)
+{
+    RnicEndpoint *ep = opaque;
+    bool failed;
+
+    if (send_frame(ep, &failed)) {
+        iwarp_mpa_parser_init(&ep->parser, true, ep->policy.revision);
+        set_state(ep, RNIC_EP_AWAITING_REPLY, REPLY_TIMEOUT_MS);
+        set_handlers(ep, on_reply_readable, NULL);
+    } else if (failed) {
+        rnic_endpoint_fail(ep, RNIC_CM_RESET);
+    }
+}
+
+static void on_reply_writable(void *opaque)
+{
+    RnicEndpoint *ep = opaque;
+    bool failed;
+
+    if (send_frame(ep, &failed)) {
+        established(ep);
+    } else if (failed) {
+        rnic_endpoint_fail(ep, RNIC_CM_RESET);
+    }
+}
+
+/* In order, so that what was sent last does not die with a reset. */
+static void close_gracefully(RnicEndpoint *ep)
+{
+    set_handlers(ep, NULL, NULL);
+    qio_channel_close(ep->ioc, NULL);
+    object_unref(OBJECT(ep->ioc));
+    ep->ioc = NULL;
+}
+
+static void on_reject_writable(void *opaque)
+{
+    RnicEndpoint *ep = opaque;
+    bool failed;
+
+    if (!send_frame(ep, &failed) && !failed) {
+        return;
+    }
+    close_gracefully(ep);
+    rnic_endpoint_free(ep);
+}
+
+void rnic_endpoint_send_reply(RnicEndpoint *ep)
+{
+    ep->out_len = iwarp_mpa_encode(&ep->reply, ep->out);
+    ep->out_done = 0;
+    if (ep->reply.reject) {
+        set_state(ep, RNIC_EP_SENDING_REJECT, START_TIMEOUT_MS);
+        set_handlers(ep, NULL, on_reject_writable);
+    } else {
+        set_state(ep, RNIC_EP_SENDING_REPLY, START_TIMEOUT_MS);
+        set_handlers(ep, NULL, on_reply_writable);
+    }
+}
+
+/* ---------------------------------------------------------- initiator */
+
+static void on_dialed(void *opaque, enum rnic_cm_status status,
+                      QIOChannel *ioc, const RnicAddr *local)
+{
+    RnicEndpoint *ep = opaque;
+
+    ep->dial = NULL;
+    if (status != RNIC_CM_OK) {
+        rnic_endpoint_fail(ep, status);
+        return;
+    }
+    ep->ioc = ioc;
+    ep->local = *local;
+    ep->out_len = iwarp_mpa_encode(&ep->request, ep->out);
+    set_state(ep, RNIC_EP_SENDING_REQUEST, START_TIMEOUT_MS);
+    set_handlers(ep, NULL, on_request_writable);
+}
+
+enum rnic_cm_status rnic_endpoint_start_initiator(RnicEndpoint *ep)
+{
+    enum rnic_cm_status status;
+
+    ep->dial = rnic_fabric_dial(ep->s->fabric, &ep->local, &ep->remote,
+                                on_dialed, ep, &status);
+    if (ep->dial) {
+        set_state(ep, RNIC_EP_DIALING, START_TIMEOUT_MS);
+    }
+    return status;
+}
+
+/* RFC 6581: tell the peer why, before the connection goes. */
+static void send_terminate(RnicEndpoint *ep, IwarpTermCode term)
+{
+    IwarpTxConfig config = {
+        .crc = ep->agreed.crc,
+        .markers = ep->agreed.tx_markers,
+    };
+    IwarpError error = iwarp_error_local(term);
+    uint8_t octets[IWARP_TERMINATE_WIRE_MAX];
+    IwarpTxFrame frame;
+    IwarpTx tx;
+
+    iwarp_tx_init(&tx, &config);
+    iwarp_tx_terminate(&tx, &error, &frame, octets);
+    qio_channel_write(ep->ioc, (char *)octets, frame.len, NULL);
+    qio_channel_shutdown(ep->ioc, QIO_CHANNEL_SHUTDOWN_WRITE, NULL);
+}
+
+static enum rnic_cm_status mpa_status(IwarpMpaResult result)
+{
+    switch (result) {
+    case IWARP_MPA_OK:
+        return RNIC_CM_OK;
+    case IWARP_MPA_REJECTED:
+        return RNIC_CM_REJECTED;
+    case IWARP_MPA_BAD_REVISION:
+    case IWARP_MPA_REVISION_RAISED:
+    case IWARP_MPA_NOT_ENHANCED:
+    case IWARP_MPA_UNASKED_ENHANCED:
+        return RNIC_CM_MPA_REVISION;
+    case IWARP_MPA_PD_TOO_LONG:
+    case IWARP_MPA_PD_NO_ENHANCED:
+        return RNIC_CM_MPA_PRIVATE_DATA;
+    case IWARP_MPA_NO_IRD:
+        return RNIC_CM_MPA_READ_RESOURCES;
+    case IWARP_MPA_NO_RTR:
+        return RNIC_CM_MPA_NO_RTR;
+    default:
+        return RNIC_CM_NOT_MPA;
+    }
+}
+
+static void conclude(RnicEndpoint *ep)
+{
+    IwarpMpaResult result = iwarp_mpa_conclude(&ep->policy, &ep->request,
+                                               &ep->reply, &ep->agreed);
+    IwarpTermCode term;
+    bool send;
+
+    trace_rnic_cm_reply(ep->number, iwarp_mpa_result_name(result));
+    if (result == IWARP_MPA_OK) {
+        established(ep);
+        return;
+    }
+    term = iwarp_mpa_result_term(result, &send);
+    if (send) {
+        send_terminate(ep, term);
+        close_gracefully(ep);
+    }
+    rnic_endpoint_fail(ep, mpa_status(result));
+}
+
+/* ------------------------------------------------------------ reading */
+
+/*
+ * Read what is sure to belong to the frame.  *@result is the parser's word
+ * once it has one; false: wait, or the endpoint has failed.
+ */
+static bool read_frame(RnicEndpoint *ep, IwarpMpaFrame *frame,
+                       IwarpMpaResult *result)
+{
+    uint8_t buf[IWARP_MPA_FRAME_MAX];
+    size_t used;
+
+    do {
+        size_t want = iwarp_mpa_parser_want(&ep->parser);
+        ssize_t n = qio_channel_read(ep->ioc, (char *)buf, want, NULL);
+
+        if (n == QIO_CHANNEL_ERR_BLOCK) {
+            return false;
+        }
+        if (n <= 0) {
+            rnic_endpoint_fail(ep, RNIC_CM_RESET);
+            return false;
+        }
+        *result = iwarp_mpa_parse(&ep->parser, buf, n, &used, frame);
+    } while (*result == IWARP_MPA_NEED_MORE);
+    return true;
+}
+
+static void on_reply_readable(void *opaque)
+{
+    RnicEndpoint *ep = opaque;
+    IwarpMpaResult result;
+
+    if (!read_frame(ep, &ep->reply, &result)) {
+        return;
+    }
+    if (result != IWARP_MPA_OK) {
+        trace_rnic_cm_reply(ep->number, iwarp_mpa_result_name(result));
+        ep->reply = (IwarpMpaFrame) { };
+        rnic_endpoint_fail(ep, mpa_status(result));
+        return;
+    }
+    conclude(ep);
+}
+
+/* Until our Reply an initiator has nothing to say: it can only leave. */
+static void on_requested_readable(void *opaque)
+{
+    RnicEndpoint *ep = opaque;
+    char octet;
+
+    if (qio_channel_read(ep->ioc, &octet, 1, NULL) != QIO_CHANNEL_ERR_BLOCK) {
+        rnic_endpoint_fail(ep, RNIC_CM_RESET);
+    }
+}
+
+static void on_request_readable(void *opaque)
+{
+    RnicEndpoint *ep = opaque;
+    IwarpMpaResult result;
+
+    if (!read_frame(ep, &ep->request, &result)) {
+        return;
+    }
+    trace_rnic_cm_request(ep->number, iwarp_mpa_result_name(result));
+    if (result != IWARP_MPA_OK) {
+        rnic_endpoint_fail(ep, mpa_status(result));
+        return;
+    }
+    set_state(ep, RNIC_EP_REQUESTED, 0);
+    set_handlers(ep, on_requested_readable, NULL);
+    if (!post_request(ep)) {
+        rnic_endpoint_free(ep);
+    }
+}
+
+void rnic_endpoint_start_responder(RnicEndpoint *ep)
+{
+    iwarp_mpa_parser_init(&ep->parser, false, ep->s->config.mpa_revision);
+    set_state(ep, RNIC_EP_AWAITING_REQUEST, START_TIMEOUT_MS);
+    set_handlers(ep, on_request_readable, NULL);
+}

@@ -1,0 +1,94 @@
+/*
+ * rnic: the inside of connection management, shared by cm-*.c
+ *
+ * An endpoint is a connection being set up: from CM_CONNECT, or from a
+ * connection that a listener's fabric brings, to the moment its channel
+ * passes to a QP or is closed.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#ifndef HW_RNIC_CM_INTERNAL_H
+#define HW_RNIC_CM_INTERNAL_H
+
+#include "cm.h"
+#include "hw/rnic/fabric/fabric.h"
+#include "hw/rnic/iwarp/mpa-startup.h"
+#include "hw/rnic/verbs/qp.h"
+
+/* cm-listen.c */
+typedef struct RnicListener {
+    RnicState *s;
+    uint32_t number;
+    uint64_t cookie;
+    uint32_t backlog;
+    uint32_t pending;           /* endpoints not yet accepted or rejected */
+    RnicFabricListener *fabric_listener;
+} RnicListener;
+
+typedef enum RnicEndpointState {
+    /* initiator */
+    RNIC_EP_DIALING,
+    RNIC_EP_SENDING_REQUEST,
+    RNIC_EP_AWAITING_REPLY,
+    /* responder */
+    RNIC_EP_AWAITING_REQUEST,
+    RNIC_EP_REQUESTED,          /* the guest has to accept or reject */
+    RNIC_EP_SENDING_REPLY,
+    RNIC_EP_SENDING_REJECT,
+} RnicEndpointState;
+
+typedef struct RnicEndpoint {
+    RnicState *s;
+    uint32_t number;
+    RnicEndpointState state;
+    RnicFabricDial *dial;       /* until it has become ioc */
+    QIOChannel *ioc;
+    RnicListener *listener;     /* responder, until accepted or rejected */
+    RnicQp *qp;                 /* claimed */
+    uint64_t cookie;
+    RnicAddr local;
+    RnicAddr remote;
+    QEMUTimer *timer;
+    IwarpMpaPolicy policy;
+    IwarpMpaParser parser;
+    IwarpMpaFrame request;
+    IwarpMpaFrame reply;
+    IwarpMpaAgreed agreed;
+    uint8_t out[IWARP_MPA_FRAME_MAX];   /* the frame being sent */
+    size_t out_len;
+    size_t out_done;
+} RnicEndpoint;
+
+/*
+ * NULL when there are too many; then @ioc stays the caller's.  An initiator
+ * has no @ioc yet.
+ */
+RnicEndpoint *rnic_endpoint_new(RnicState *s, QIOChannel *ioc,
+                                const RnicAddr *local, const RnicAddr *remote);
+/* Close the channel if it is still there, release the QP, forget all. */
+void rnic_endpoint_free(RnicEndpoint *ep);
+
+/*
+ * Start as initiator: dial; or, having an ioc, as responder.  The status is not
+ * OK if dialing could not begin; the endpoint is as it was then.
+ */
+enum rnic_cm_status rnic_endpoint_start_initiator(RnicEndpoint *ep);
+void rnic_endpoint_start_responder(RnicEndpoint *ep);
+
+/* Send the reply in ep->reply; with it the set-up ends. */
+void rnic_endpoint_send_reply(RnicEndpoint *ep);
+
+/* The set-up fails: tell the guest and free the endpoint. */
+void rnic_endpoint_fail(RnicEndpoint *ep, enum rnic_cm_status status);
+
+/* Our wishes: the device's properties and the given read resources. */
+IwarpMpaPolicy rnic_cm_policy(const RnicState *s, uint16_t ird, uint16_t ord);
+
+void rnic_addr_from_wire(RnicAddr *addr, const struct rnic_cm_addr *wire);
+void rnic_addr_to_wire(struct rnic_cm_addr *wire, const RnicAddr *addr);
+
+/* The listener's connection has been accepted, rejected or lost. */
+void rnic_listener_release(RnicEndpoint *ep);
+
+#endif /* HW_RNIC_CM_INTERNAL_H */

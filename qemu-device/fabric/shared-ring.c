@@ -1,0 +1,626 @@
+/*
+ * rnic: the shared ring, octets of one direction in memory that both ends have
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#include "qemu/osdep.h"
+#include "qemu/atomic.h"
+#include "qemu/host-utils.h"
+#include "qemu/iov.h"
+#include "qemu/memfd.h"
+#include "qemu/sockets.h"
+#include "hw/rnic/iwarp/copy.h"
+#include "hw/rnic/stream/keep-apart.h"
+#include "shared-ring.h"
+
+#ifdef CONFIG_LINUX
+
+#include <linux/magic.h>
+#include <sys/vfs.h>
+
+QEMU_BUILD_BUG_ON(offsetof(RnicSharedRingPage, tail) != 128);
+QEMU_BUILD_BUG_ON(sizeof(RnicSharedRingPage) != 256);
+
+enum {
+    /* Octets that the other end sees at a time: it may begin meanwhile. */
+    PUBLISH = 32 * 1024,
+
+    /* A receiver that waits is told of this part of the ring at the latest, so
+     * that it reads while there is still room. */
+    TOLD = 4,
+
+    /*
+     * A sender that waits is told when the ring has drained to this part of
+     * its size: to run for much and not for little, and before the receiver has
+     * nothing left to do.
+     */
+    DRAINED = 2,
+};
+
+/* Octets that are there twice in a row: what wraps around is in one piece. */
+typedef struct View {
+    uint8_t *octets;
+    uint32_t size;
+} View;
+
+struct RnicSharedRing {
+    uint8_t *mapping;           /* the page, and both views */
+    RnicSharedRingPage *shared;
+    View wide;                  /* all octets */
+    View narrow;                /* the first of them */
+    uint32_t position;          /* this end's, as published */
+    uint32_t waits;             /* this end's, as published */
+    uint32_t answered;          /* the other's, when the bell was last rung */
+    int bell;
+    bool silent;                /* nobody rings the bell any more */
+    bool waiting;               /* the receiver, see the header */
+    bool is_narrow;             /* the sender, as published */
+    bool to_be_narrow;
+    uint32_t untold;            /* the sender, octets since it last told */
+    RnicLateBells *bells;       /* the sender's; NULL: it tells at once */
+    RnicLateBell late;
+};
+
+/* ------------------------------------------------------------- mapping */
+
+static size_t mapping_size(const RnicSharedRing *ring)
+{
+    return qemu_real_host_page_size() + 2 * (size_t)ring->wide.size +
+           2 * (size_t)ring->narrow.size;
+}
+
+static bool map_at(uint8_t *place, size_t size, int memory, off_t offset)
+{
+    return mmap(place, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+                memory, offset) != MAP_FAILED;
+}
+
+static bool map_view(const View *view, int memory)
+{
+    size_t page = qemu_real_host_page_size();
+
+    return map_at(view->octets, view->size, memory, page) &&
+           map_at(view->octets + view->size, view->size, memory, page);
+}
+
+/* @size: of the octets. */
+static bool map_memory(RnicSharedRing *ring, int memory, uint32_t size)
+{
+    size_t page = qemu_real_host_page_size();
+    uint8_t *m;
+
+    ring->wide.size = size;
+    ring->narrow.size = size / RNIC_SHARED_RING_NARROW;
+    m = mmap(NULL, mapping_size(ring), PROT_NONE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (m == MAP_FAILED) {
+        return false;
+    }
+    ring->mapping = m;
+    ring->shared = (RnicSharedRingPage *)m;
+    ring->wide.octets = m + page;
+    ring->narrow.octets = ring->wide.octets + 2 * (size_t)size;
+    return map_at(m, page, memory, 0) && map_view(&ring->wide, memory) &&
+           map_view(&ring->narrow, memory);
+}
+
+void rnic_shared_ring_free(RnicSharedRing *ring)
+{
+    int error = errno;
+
+    if (ring->bells) {
+        rnic_late_bells_remove(ring->bells, &ring->late);
+    }
+    if (ring->mapping) {
+        munmap(ring->mapping, mapping_size(ring));
+    }
+    if (ring->bell >= 0) {
+        close(ring->bell);
+    }
+    g_free(ring);
+    errno = error;
+}
+
+int rnic_shared_ring_bell(const RnicSharedRing *ring)
+{
+    return ring->bell;
+}
+
+/* -------------------------------------------------------- the sender's */
+
+static RnicLateBellFn ring_late;
+
+RnicSharedRing *rnic_shared_ring_create(int *memory, int *bell)
+{
+    RnicSharedRing *ring = g_new0(RnicSharedRing, 1);
+    int pair[2];
+
+    ring->bell = -1;
+    *memory = qemu_memfd_create("rnic-ring",
+                                qemu_real_host_page_size() +
+                                RNIC_SHARED_RING_SIZE, false, 0,
+                                F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL,
+                                NULL);
+    if (*memory < 0) {
+        rnic_shared_ring_free(ring);
+        return NULL;
+    }
+    if (!map_memory(ring, *memory, RNIC_SHARED_RING_SIZE) ||
+        qemu_socketpair(AF_UNIX, SOCK_STREAM, 0, pair) < 0) {
+        int error = errno;
+
+        close(*memory);
+        rnic_shared_ring_free(ring);
+        errno = error;
+        return NULL;
+    }
+    ring->bell = pair[0];
+    ring->late.ring = ring_late;
+    *bell = pair[1];
+    ring->shared->receiver_waits = 1;
+    return ring;
+}
+
+/* ------------------------------------------------------ the receiver's */
+
+/*
+ * The octets of memory that is nothing but memory: reading it does not fail,
+ * does not wait for anybody, and it does not become less.  Else 0.
+ */
+static uint32_t check_memory(int memory)
+{
+    int seals = fcntl(memory, F_GET_SEALS);
+    size_t page = qemu_real_host_page_size();
+    struct statfs fs;
+    struct stat st;
+
+    if (seals < 0 || !(seals & F_SEAL_SHRINK) || fstatfs(memory, &fs) < 0 ||
+        fs.f_type != TMPFS_MAGIC || fstat(memory, &st) < 0 ||
+        st.st_size < page + RNIC_SHARED_RING_MIN ||
+        st.st_size > page + RNIC_SHARED_RING_MAX ||
+        !is_power_of_2(st.st_size - page)) {
+        return 0;
+    }
+    return st.st_size - page;
+}
+
+RnicSharedRing *rnic_shared_ring_open(int memory, int bell)
+{
+    RnicSharedRing *ring = g_new0(RnicSharedRing, 1);
+    uint32_t size = check_memory(memory);
+    int error = EPROTO;
+    bool ok = size > 0;
+
+    ring->bell = bell;
+    if (ok && !map_memory(ring, memory, size)) {
+        error = errno;
+        ok = false;
+    }
+    close(memory);
+    if (ok) {
+        ring->waits = 1;
+        ring->waiting = true;
+        return ring;
+    }
+    rnic_shared_ring_free(ring);
+    errno = error;
+    return NULL;
+}
+
+/* ------------------------------------------------------------ the bell */
+
+/* If the other end waits and has not been told. */
+static void tell(RnicSharedRing *ring, const uint32_t *other_waits)
+{
+    uint32_t waits;
+
+    smp_mb();
+    waits = qatomic_read(other_waits);
+    if (waits != ring->answered) {
+        ring->answered = waits;
+        RETRY_ON_EINTR(send(ring->bell, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL));
+    }
+}
+
+/* The caller has to look once more: the other end may have missed it. */
+static void announce_wait(RnicSharedRing *ring, uint32_t *own_waits)
+{
+    qatomic_set(own_waits, ++ring->waits);
+    smp_mb();
+}
+
+static void tell_receiver_now(RnicSharedRing *ring)
+{
+    ring->untold = 0;
+    qatomic_set(&ring->shared->sender_processor, rnic_own_processor() + 1);
+    tell(ring, &ring->shared->receiver_waits);
+}
+
+static void ring_late(RnicLateBell *bell)
+{
+    tell_receiver_now(container_of(bell, RnicSharedRing, late));
+}
+
+static void tell_receiver(RnicSharedRing *ring)
+{
+    if (ring->bells) {
+        rnic_late_bells_add(ring->bells, &ring->late);
+    } else {
+        tell_receiver_now(ring);
+    }
+}
+
+void rnic_shared_ring_tell_late(RnicSharedRing *ring, RnicLateBells *bells)
+{
+    RnicLateBells *before = ring->bells;
+
+    ring->bells = bells;
+    if (before && before != bells && ring->late.due) {
+        rnic_late_bells_remove(before, &ring->late);
+        tell_receiver(ring);
+    }
+}
+
+bool rnic_shared_ring_rung(RnicSharedRing *ring)
+{
+    uint8_t rung[64];
+    ssize_t n = RETRY_ON_EINTR(recv(ring->bell, rung, sizeof(rung),
+                                    MSG_DONTWAIT));
+
+    ring->waiting = false;
+    ring->silent = n == 0 || (n < 0 && errno != EAGAIN);
+    return !ring->silent;
+}
+
+/* ------------------------------------------------------------ transfer */
+
+static uint8_t *place(const RnicSharedRing *ring, const View *view)
+{
+    return view->octets + (ring->position & (view->size - 1));
+}
+
+/* Octets of @iov behind the first @skip ones, as many as @room; returns them. */
+static size_t gather(const struct iovec *iov, size_t count, size_t skip,
+                     uint8_t *out, size_t room)
+{
+    size_t done = 0;
+
+    for (size_t i = 0; i < count && done < room; i++) {
+        size_t n = MIN(iov[i].iov_len - MIN(skip, iov[i].iov_len), room - done);
+
+        iwarp_copy(out + done, (const uint8_t *)iov[i].iov_base + skip, n);
+        done += n;
+        skip -= MIN(skip, iov[i].iov_len);
+    }
+    return done;
+}
+
+/* As many of the @len octets as @iov takes; returns them. */
+static size_t scatter(const struct iovec *iov, size_t count, const uint8_t *in,
+                      size_t len)
+{
+    size_t done = 0;
+
+    for (size_t i = 0; i < count && done < len; i++) {
+        size_t n = MIN(iov[i].iov_len, len - done);
+
+        iwarp_copy(iov[i].iov_base, in + done, n);
+        done += n;
+    }
+    return done;
+}
+
+void rnic_shared_ring_set_narrow(RnicSharedRing *ring, bool narrow)
+{
+    ring->to_be_narrow = narrow;
+}
+
+static const View *sender_view(const RnicSharedRing *ring)
+{
+    return ring->is_narrow ? &ring->narrow : &ring->wide;
+}
+
+/*
+ * Octets that are in the ring.  When there are none it may change: the receiver,
+ * which looks at head first, has the change with the first octet behind it.
+ */
+static uint32_t look(RnicSharedRing *ring)
+{
+    uint32_t used = ring->position - qatomic_load_acquire(&ring->shared->tail);
+
+    if (used == 0 && ring->is_narrow != ring->to_be_narrow) {
+        ring->is_narrow = ring->to_be_narrow;
+        qatomic_set(&ring->shared->narrow, ring->is_narrow);
+    }
+    return used;
+}
+
+/* There is too little room; what is in the ring by now. */
+static uint32_t look_again(RnicSharedRing *ring)
+{
+    tell_receiver(ring);
+    announce_wait(ring, &ring->shared->sender_waits);
+    return look(ring);
+}
+
+/* More than that cannot be in it: the peer has broken the ring. */
+static bool broken(const RnicSharedRing *ring, uint32_t used)
+{
+    return used > sender_view(ring)->size;
+}
+
+/* Of a ring that is not broken; none while it is to change. */
+static uint32_t room(const RnicSharedRing *ring, uint32_t used)
+{
+    return ring->is_narrow == ring->to_be_narrow
+           ? sender_view(ring)->size - used : 0;
+}
+
+/* It is worth waiting. */
+static bool little_room(const RnicSharedRing *ring, uint32_t used)
+{
+    uint32_t size = sender_view(ring)->size;
+
+    return !broken(ring, used) && room(ring, used) < size - size / DRAINED;
+}
+
+static void publish(RnicSharedRing *ring, size_t n)
+{
+    ring->position += n;
+    ring->untold += n;
+    qatomic_store_release(&ring->shared->head, ring->position);
+    if (ring->bells) {
+        rnic_late_bells_written(ring->bells, n);
+    }
+}
+
+/* As much of it as there is room for, at most PUBLISH. */
+static size_t write_some(RnicSharedRing *ring, uint32_t used,
+                         const struct iovec *iov, size_t count, size_t skip)
+{
+    const View *view = sender_view(ring);
+    size_t n = gather(iov, count, skip, place(ring, view),
+                      MIN(PUBLISH, room(ring, used)));
+
+    publish(ring, n);
+    if (ring->untold >= view->size / TOLD) {
+        tell_receiver(ring);
+    }
+    return n;
+}
+
+ssize_t rnic_shared_ring_write(RnicSharedRing *ring, const struct iovec *iov,
+                               size_t count)
+{
+    size_t total = iov_size(iov, count);
+    size_t done = 0;
+
+    while (done < total) {
+        uint32_t used = look(ring);
+
+        if (!broken(ring, used) && room(ring, used) == 0) {
+            used = look_again(ring);
+            if (ring->silent) {
+                errno = EPIPE;
+                return -1;
+            }
+            if (little_room(ring, used)) {
+                return done;
+            }
+        }
+        if (broken(ring, used)) {
+            errno = EPROTO;
+            return -1;
+        }
+        done += write_some(ring, used, iov, count, done);
+    }
+    return done;
+}
+
+size_t rnic_shared_ring_room(RnicSharedRing *ring)
+{
+    uint32_t used = look(ring);
+
+    return ring->silent || broken(ring, used) ? SIZE_MAX : room(ring, used);
+}
+
+bool rnic_shared_ring_await_room(RnicSharedRing *ring)
+{
+    return little_room(ring, look_again(ring));
+}
+
+void *rnic_shared_ring_place(RnicSharedRing *ring, size_t len)
+{
+    uint32_t used = look(ring);
+
+    return !broken(ring, used) && len <= room(ring, used)
+           ? place(ring, sender_view(ring)) : NULL;
+}
+
+void rnic_shared_ring_commit(RnicSharedRing *ring, size_t len)
+{
+    publish(ring, len);
+}
+
+void rnic_shared_ring_tell(RnicSharedRing *ring)
+{
+    tell_receiver(ring);
+}
+
+static uint32_t available(const RnicSharedRing *ring)
+{
+    return qatomic_load_acquire(&ring->shared->head) - ring->position;
+}
+
+/* The receiver's, once for each use: the peer can change it at any time. */
+static const View *receiver_view(const RnicSharedRing *ring)
+{
+    return qatomic_read(&ring->shared->narrow) ? &ring->narrow : &ring->wide;
+}
+
+bool rnic_shared_ring_waits(const RnicSharedRing *ring)
+{
+    return ring->waiting;
+}
+
+int rnic_shared_ring_sender_processor(const RnicSharedRing *ring)
+{
+    uint32_t from_1 = qatomic_read(&ring->shared->sender_processor);
+
+    return from_1 <= INT_MAX ? (int)from_1 - 1 : -1;
+}
+
+static void taken(RnicSharedRing *ring, size_t n)
+{
+    ring->position += n;
+    qatomic_store_release(&ring->shared->tail, ring->position);
+}
+
+static void tell_sender(RnicSharedRing *ring, const View *view, uint32_t left)
+{
+    if (left <= view->size / DRAINED) {
+        tell(ring, &ring->shared->sender_waits);
+    }
+}
+
+ssize_t rnic_shared_ring_read(RnicSharedRing *ring, const struct iovec *iov,
+                              size_t count)
+{
+    uint32_t octets = available(ring);
+    const View *view;
+    size_t n;
+
+    if (octets == 0) {
+        announce_wait(ring, &ring->shared->receiver_waits);
+        octets = available(ring);
+    }
+    view = receiver_view(ring);
+    if (octets > view->size) {
+        errno = EPROTO;
+        return -1;
+    }
+    n = scatter(iov, count, place(ring, view), octets);
+    ring->waiting = n == 0;
+    if (n > 0) {
+        taken(ring, n);
+    }
+    tell_sender(ring, view, octets - n);
+    return n;
+}
+
+const void *rnic_shared_ring_peek(const RnicSharedRing *ring, size_t *n)
+{
+    uint32_t octets = available(ring);
+    const View *view = receiver_view(ring);
+
+    *n = octets <= view->size ? octets : 0;
+    return place(ring, view);
+}
+
+void rnic_shared_ring_consume(RnicSharedRing *ring, size_t n)
+{
+    ring->waiting = false;
+    taken(ring, n);
+    tell_sender(ring, receiver_view(ring), available(ring));
+}
+
+#else
+
+RnicSharedRing *rnic_shared_ring_create(int *memory, int *bell)
+{
+    errno = ENOSYS;
+    return NULL;
+}
+
+RnicSharedRing *rnic_shared_ring_open(int memory, int bell)
+{
+    close(memory);
+    close(bell);
+    errno = ENOSYS;
+    return NULL;
+}
+
+void rnic_shared_ring_free(RnicSharedRing *ring)
+{
+}
+
+int rnic_shared_ring_bell(const RnicSharedRing *ring)
+{
+    return -1;
+}
+
+bool rnic_shared_ring_waits(const RnicSharedRing *ring)
+{
+    return true;
+}
+
+bool rnic_shared_ring_rung(RnicSharedRing *ring)
+{
+    return false;
+}
+
+ssize_t rnic_shared_ring_write(RnicSharedRing *ring, const struct iovec *iov,
+                               size_t count)
+{
+    g_assert_not_reached();
+}
+
+void rnic_shared_ring_set_narrow(RnicSharedRing *ring, bool narrow)
+{
+    g_assert_not_reached();
+}
+
+void rnic_shared_ring_tell_late(RnicSharedRing *ring, RnicLateBells *bells)
+{
+    g_assert_not_reached();
+}
+
+size_t rnic_shared_ring_room(RnicSharedRing *ring)
+{
+    g_assert_not_reached();
+}
+
+bool rnic_shared_ring_await_room(RnicSharedRing *ring)
+{
+    g_assert_not_reached();
+}
+
+void *rnic_shared_ring_place(RnicSharedRing *ring, size_t len)
+{
+    return NULL;
+}
+
+void rnic_shared_ring_commit(RnicSharedRing *ring, size_t len)
+{
+    g_assert_not_reached();
+}
+
+void rnic_shared_ring_tell(RnicSharedRing *ring)
+{
+    g_assert_not_reached();
+}
+
+int rnic_shared_ring_sender_processor(const RnicSharedRing *ring)
+{
+    return -1;
+}
+
+ssize_t rnic_shared_ring_read(RnicSharedRing *ring, const struct iovec *iov,
+                              size_t count)
+{
+    g_assert_not_reached();
+}
+
+const void *rnic_shared_ring_peek(const RnicSharedRing *ring, size_t *n)
+{
+    *n = 0;
+    return NULL;
+}
+
+void rnic_shared_ring_consume(RnicSharedRing *ring, size_t n)
+{
+    g_assert_not_reached();
+}
+
+#endif

@@ -1,0 +1,147 @@
+/*
+ * rnic: the shared ring, octets of one direction in memory that both ends have
+ *
+ * A UNIX socket copies every octet through pages that it takes and gives back.
+ * A ring is the same few pages all the time: they stay in the processor's
+ * cache, and nobody enters the kernel while both ends have work.
+ *
+ * The sender makes the memory (a memfd, sealed so that it cannot shrink: no end
+ * can make the other fault) and a pair of sockets, the bell.  Who finds the
+ * ring full or empty says so in it, and waits for an octet at the bell.
+ *
+ * The peer may write anything into the ring at any time.  Each end keeps its
+ * own position to itself, takes the other's for nothing but a distance that
+ * cannot exceed the ring's size, and copies octets out once; payload, of which
+ * nothing but its CRC depends, it may read in place.
+ *
+ * Many busy rings together are more than the processor's cache holds.  A narrow
+ * ring is a part of the ring, as if there were no more of it.  And their receiver
+ * is told late, see late-bells.h.
+ *
+ * A ring is one thread's.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#ifndef HW_RNIC_SHARED_RING_H
+#define HW_RNIC_SHARED_RING_H
+
+#include "hw/rnic/stream/late-bells.h"
+
+enum {
+    /*
+     * As this end makes them.  With a large message, where it comes from or goes
+     * to, it is to fit into a processor's own cache.
+     */
+    RNIC_SHARED_RING_SIZE = 512 * 1024,
+    /* As it takes them: powers of two. */
+    RNIC_SHARED_RING_MIN = 256 * 1024,
+    RNIC_SHARED_RING_MAX = 64 * 1024 * 1024,
+    /* A narrow one is this part of it: whole pages of any host. */
+    RNIC_SHARED_RING_NARROW = 2,
+};
+
+/* What both see: a page, and the octets behind it.  The host's byte order. */
+typedef struct RnicSharedRingPage {
+    uint32_t head;              /* octets written, modulo 2^32 */
+    uint32_t sender_waits;      /* its waits for room, counted */
+    uint32_t sender_processor;  /* where it last ran, from 1; 0: not known */
+    uint32_t narrow;            /* the sender's; changes while it is empty */
+    uint32_t reserved1[28];
+    uint32_t tail;              /* octets read, modulo 2^32 */
+    uint32_t receiver_waits;    /* its waits for octets; begins as 1 */
+    uint32_t reserved2[30];
+} RnicSharedRingPage;
+
+typedef struct RnicSharedRing RnicSharedRing;
+
+/*
+ * The sender's end.  *@memory and *@bell, descriptors for the receiver, are the
+ * caller's.  NULL with errno.
+ */
+RnicSharedRing *rnic_shared_ring_create(int *memory, int *bell);
+
+/*
+ * The receiver's end.  Takes both descriptors, of a peer that is not trusted,
+ * though the caller has seen that they have seals and are a UNIX socket.  NULL
+ * with errno: EPROTO if this is not memory as rnic_shared_ring_create() makes
+ * it.
+ */
+RnicSharedRing *rnic_shared_ring_open(int memory, int bell);
+
+void rnic_shared_ring_free(RnicSharedRing *ring);
+
+/*
+ * Readable once there is something to do again: much room after
+ * rnic_shared_ring_write() took less than all, octets after
+ * rnic_shared_ring_read() found none.  It may also be readable for nothing.
+ */
+int rnic_shared_ring_bell(const RnicSharedRing *ring);
+
+/*
+ * To be called when the bell is readable: it no longer is.  False: nobody will
+ * ring it any more, it would stay readable for ever.
+ */
+bool rnic_shared_ring_rung(RnicSharedRing *ring);
+
+/*
+ * The receiver: the last rnic_shared_ring_read() found nothing, and the bell
+ * has not been rung since.  Otherwise it may not ring, whatever comes.
+ */
+bool rnic_shared_ring_waits(const RnicSharedRing *ring);
+
+/*
+ * The sender: use the first part of the ring only, or all of it again (as it
+ * begins).  What is there is to be read first: until then there is no room.
+ */
+void rnic_shared_ring_set_narrow(RnicSharedRing *ring, bool narrow);
+
+/*
+ * The sender: whenever the receiver is to be told, do so by @bells, which outlive
+ * the ring; NULL: at once again (as it begins).
+ */
+void rnic_shared_ring_tell_late(RnicSharedRing *ring, RnicLateBells *bells);
+
+/*
+ * Octets taken of @iov, 0 if there is no room; -1 with errno: EPIPE (nobody has
+ * the other end any more), EPROTO (the peer has broken the ring).  The receiver
+ * has them if it looks.  If it waits, it may do so until rnic_shared_ring_tell():
+ * a sender that tells of each of many pieces is interrupted by its receiver as
+ * often.  Of much it is told all the same.
+ */
+ssize_t rnic_shared_ring_write(RnicSharedRing *ring, const struct iovec *iov,
+                               size_t count);
+void rnic_shared_ring_tell(RnicSharedRing *ring);
+
+/*
+ * The sender: octets that rnic_shared_ring_write() would take; SIZE_MAX where it
+ * would fail.  And have the bell be rung as if that had found the ring full; false:
+ * there is much room by now.
+ */
+size_t rnic_shared_ring_room(RnicSharedRing *ring);
+bool rnic_shared_ring_await_room(RnicSharedRing *ring);
+
+/*
+ * The sender: where its next @len octets go, for the caller to put them there;
+ * NULL if they do not fit.  Then that they are there, for the receiver as with
+ * rnic_shared_ring_write(), but it is never told.
+ */
+void *rnic_shared_ring_place(RnicSharedRing *ring, size_t len);
+void rnic_shared_ring_commit(RnicSharedRing *ring, size_t len);
+
+/* The receiver: the host's processor that the sender claims to be on, or -1. */
+int rnic_shared_ring_sender_processor(const RnicSharedRing *ring);
+
+/* Octets put into @iov, 0 if there are none; -1 with errno: EPROTO. */
+ssize_t rnic_shared_ring_read(RnicSharedRing *ring, const struct iovec *iov,
+                              size_t count);
+
+/*
+ * The receiver: the next octets where they are, *@n of them, 0 also where
+ * rnic_shared_ring_read() would fail.  The peer can still change them.  Then that
+ * @n of those are done with: the sender may put others there.
+ */
+const void *rnic_shared_ring_peek(const RnicSharedRing *ring, size_t *n);
+void rnic_shared_ring_consume(RnicSharedRing *ring, size_t n);
+
+#endif /* HW_RNIC_SHARED_RING_H */

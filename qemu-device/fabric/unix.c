@@ -1,0 +1,699 @@
+/*
+ * rnic: the UNIX fabric, streams between the virtual machines of one host
+ *
+ * Every guest address is reachable, at the socket DIR/ADDRESS:PORT (IPv6:
+ * DIR/[ADDRESS]:PORT).  Who may write to the directory may connect.
+ *
+ * A listener's file is there as long as it listens.  One that was left behind
+ * (QEMU was killed) is known by nobody answering there and is replaced; the
+ * directory is locked meanwhile, so that two who find the same one do not
+ * remove each other's.  An end that connects binds the name of its own address,
+ * by which the other end knows it, and removes the file at once: the name stays
+ * with the socket.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#include "qemu/osdep.h"
+#include <arpa/inet.h>
+#include <glib-unix.h>
+#include <sys/file.h>
+#include <sys/un.h>
+#include "qapi/error.h"
+#include "qemu/bitmap.h"
+#include "qemu/module.h"
+#include "qemu/notify.h"
+#include "qemu/sockets.h"
+#include "qemu/timer.h"
+#include "qom/object_interfaces.h"
+#include "system/system.h"
+#include "hw/rnic/base/compat.h"
+#include "fabric.h"
+#include "accept.h"
+#include "map.h"
+#include "unix-channel.h"
+#include "hw/rnic/base/trace.h"
+
+#define LONGEST_NAME "/[ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff]:65535"
+
+enum {
+    DIR_MAX_LENGTH = sizeof_field(struct sockaddr_un, sun_path) -
+                     sizeof(LONGEST_NAME),
+
+    BACKLOG_MAX = 1024,
+    LOCK_TRIES = 100,           /* a millisecond each */
+    RETRY_MS = 10,              /* the listener's queue is full */
+
+    /* Ports for those who do not name one. */
+    FIRST_PORT = 32768,
+    LAST_PORT = 60999,
+    BIND_TRIES = 64,
+};
+
+struct RnicFabricUnix {
+    RnicFabric parent_obj;
+
+    char *dir;
+    bool complete;
+    bool rings;
+    uint16_t next_port;
+    DECLARE_BITMAP(ports, 65536);       /* local ones of streams that exist */
+    QLIST_HEAD(, RnicFabricListener) listeners;
+    Notifier exit;
+};
+OBJECT_DECLARE_SIMPLE_TYPE(RnicFabricUnix, RNIC_FABRIC_UNIX)
+
+/* The port of a stream's local end, taken until the stream is gone. */
+typedef struct TakenPort {
+    RnicFabricUnix *fabric;
+    uint16_t port;
+} TakenPort;
+
+typedef struct UnixDial {
+    RnicFabricDial dial;
+    RnicUnixChannel *channel;   /* until it is connected */
+    RnicAddr local;
+    struct sockaddr_un to;
+    QEMUTimer *attempt;
+} UnixDial;
+
+struct RnicFabricListener {
+    RnicFabricUnix *fabric;
+    RnicAcceptor *acceptor;
+    RnicAddr local;
+    struct sockaddr_un address;
+    dev_t device;               /* of the socket's file */
+    ino_t inode;
+    RnicFabricAccept *accept;
+    void *opaque;
+    QLIST_ENTRY(RnicFabricListener) next;
+};
+
+/* --------------------------------------------------------------- names */
+
+static struct sockaddr_un to_sockaddr(const RnicFabricUnix *u,
+                                      const RnicAddr *addr)
+{
+    struct sockaddr_un un = { .sun_family = AF_UNIX };
+    const char *format = rnic_ip_is_v4(addr->ip) ? "%s/%s:%u" : "%s/[%s]:%u";
+    char text[RNIC_IP_TEXT];
+    int n = snprintf(un.sun_path, sizeof(un.sun_path), format, u->dir,
+                     rnic_ip_text(addr->ip, text), addr->port);
+
+    assert(n < sizeof(un.sun_path));    /* see DIR_MAX_LENGTH */
+    return un;
+}
+
+static bool parse_ip(const char *text, RnicAddr *addr)
+{
+    g_autofree char *inner = NULL;
+    size_t len = strlen(text);
+
+    if (text[0] != '[') {
+        addr->ip[10] = addr->ip[11] = 0xff;
+        return inet_pton(AF_INET, text, addr->ip + 12) == 1;
+    }
+    inner = g_strndup(text + 1, len - 1);
+    if (len < 2 || inner[len - 2] != ']') {
+        return false;
+    }
+    inner[len - 2] = 0;
+    return inet_pton(AF_INET6, inner, addr->ip) == 1 &&
+           !rnic_ip_is_v4(addr->ip);
+}
+
+/*
+ * The address in a socket's name.  The directory may have another path where
+ * the peer runs: only the last part counts.
+ */
+static bool from_name(const char *path, RnicAddr *addr)
+{
+    g_autofree char *name = g_path_get_basename(path);
+    char *colon = strrchr(name, ':');
+    guint64 port;
+
+    *addr = (RnicAddr) { };
+    if (!colon || !g_ascii_string_to_unsigned(colon + 1, 10, 1, 65535, &port,
+                                              NULL)) {
+        return false;
+    }
+    *colon = 0;
+    addr->port = port;
+    return parse_ip(name, addr) && rnic_ip_is_unicast(addr->ip);
+}
+
+static bool peer_address(int fd, RnicAddr *addr)
+{
+    struct sockaddr_un un = { };
+    socklen_t len = sizeof(un);
+    g_autofree char *path = NULL;
+
+    if (getpeername(fd, (struct sockaddr *)&un, &len) < 0) {
+        trace_rnic_err_fabric_host("getpeername", errno);
+        return false;
+    }
+    path = g_strndup(un.sun_path, sizeof(un.sun_path));
+    if (!from_name(path, addr)) {
+        trace_rnic_err_fabric_unix_peer(path);
+        return false;
+    }
+    return true;
+}
+
+static int socket_at(int fd, int (*call)(int, const struct sockaddr *,
+                                         socklen_t),
+                     const struct sockaddr_un *un)
+{
+    return call(fd, (const struct sockaddr *)un, sizeof(*un));
+}
+
+static RnicUnixChannel *new_channel(const RnicFabricUnix *u, int fd)
+{
+    return rnic_unix_channel_new(fd, u->rings);
+}
+
+/* ---------------------------------------------------------------- dial */
+
+static bool is_reachable(const RnicAddr *addr)
+{
+    return rnic_ip_is_unicast(addr->ip);
+}
+
+static void port_free(void *opaque)
+{
+    TakenPort *taken = opaque;
+
+    clear_bit(taken->port, taken->fabric->ports);
+    object_unref(OBJECT(taken->fabric));
+    g_free(taken);
+}
+
+/* Until @c is gone. */
+static void take(RnicFabricUnix *u, uint16_t port, RnicUnixChannel *c)
+{
+    TakenPort *taken = g_new(TakenPort, 1);
+
+    set_bit(port, u->ports);
+    *taken = (TakenPort) { RNIC_FABRIC_UNIX(object_ref(OBJECT(u))), port };
+    rnic_unix_channel_at_end(c, port_free, taken);
+}
+
+/* The name of this end.  False with errno; EADDRINUSE: try another port. */
+static bool bind_name(RnicUnixChannel *c, RnicFabricUnix *u,
+                      const RnicAddr *local)
+{
+    struct sockaddr_un un = to_sockaddr(u, local);
+
+    if (test_bit(local->port, u->ports)) {
+        errno = EADDRINUSE;
+        return false;
+    }
+    if (socket_at(rnic_unix_channel_fd(c), bind, &un) < 0) {
+        return false;
+    }
+    unlink(un.sun_path);
+    take(u, local->port, c);
+    return true;
+}
+
+static uint16_t take_port(RnicFabricUnix *u)
+{
+    uint16_t port = u->next_port;
+
+    u->next_port = port == LAST_PORT ? FIRST_PORT : port + 1;
+    return port;
+}
+
+static bool bind_some_name(RnicUnixChannel *c, RnicFabricUnix *u,
+                           RnicAddr *local)
+{
+    unsigned binds = 0;
+
+    for (int i = FIRST_PORT; i <= LAST_PORT && binds < BIND_TRIES; i++) {
+        local->port = take_port(u);
+        if (test_bit(local->port, u->ports)) {
+            continue;
+        }
+        if (bind_name(c, u, local)) {
+            return true;
+        }
+        if (errno != EADDRINUSE) {
+            return false;
+        }
+        binds++;
+    }
+    errno = EADDRINUSE;
+    return false;
+}
+
+static void dial_free(UnixDial *d)
+{
+    if (d->channel) {
+        object_unref(OBJECT(d->channel));
+    }
+    timer_free(d->attempt);
+    g_free(d);
+}
+
+static enum rnic_cm_status dial_status(int error)
+{
+    switch (error) {
+    case ENOENT:
+    case ECONNREFUSED:
+        return RNIC_CM_REFUSED;
+    case EADDRINUSE:
+        return RNIC_CM_ADDRESS_IN_USE;
+    default:
+        return RNIC_CM_LOCAL_ERROR;
+    }
+}
+
+static void dial_end(UnixDial *d, int error)
+{
+    RnicFabricDial dial = d->dial;
+    RnicAddr local = d->local;
+    QIOChannel *ioc = NULL;
+
+    if (error) {
+        trace_rnic_err_fabric_host("connect", error);
+    } else {
+        ioc = QIO_CHANNEL(g_steal_pointer(&d->channel));
+    }
+    dial_free(d);
+    rnic_fabric_dialed(&dial, error ? dial_status(error) : RNIC_CM_OK, ioc,
+                       error ? NULL : &local);
+}
+
+static void dial_attempt(void *opaque)
+{
+    UnixDial *d = opaque;
+
+    if (socket_at(rnic_unix_channel_fd(d->channel), connect, &d->to) == 0) {
+        dial_end(d, 0);
+    } else if (errno == EAGAIN || errno == EINTR) {
+        /* TCP would try again, too; the caller knows for how long. */
+        timer_mod(d->attempt, qemu_clock_get_ms(QEMU_CLOCK_REALTIME) +
+                              RETRY_MS);
+    } else {
+        dial_end(d, errno);
+    }
+}
+
+/* A socket with the name of @local, or NULL with errno. */
+static RnicUnixChannel *new_named(RnicFabricUnix *u, RnicAddr *local)
+{
+    int fd = qemu_socket(AF_UNIX, SOCK_STREAM, 0);
+    RnicUnixChannel *c;
+    int error;
+
+    if (fd < 0) {
+        return NULL;
+    }
+    c = new_channel(u, fd);
+    if (local->port && bind_name(c, u, local)) {
+        return c;
+    }
+    if ((local->port == 0 || errno == EADDRINUSE) &&
+        bind_some_name(c, u, local)) {
+        return c;
+    }
+    error = errno;
+    object_unref(OBJECT(c));
+    errno = error;
+    return NULL;
+}
+
+/* The guest has to say which of its addresses it dials from. */
+static RnicFabricDial *fabric_unix_dial(RnicFabric *f, const RnicAddr *local,
+                                        const RnicAddr *remote,
+                                        RnicFabricDialed *dialed, void *opaque,
+                                        enum rnic_cm_status *status)
+{
+    RnicFabricUnix *u = RNIC_FABRIC_UNIX(f);
+    RnicAddr from = *local;
+    RnicUnixChannel *c;
+    UnixDial *d;
+
+    if (!is_reachable(local) || !is_reachable(remote)) {
+        *status = RNIC_CM_OUTSIDE_MAP;
+        return NULL;
+    }
+    c = new_named(u, &from);
+    if (!c) {
+        trace_rnic_err_fabric_host("dial", errno);
+        *status = dial_status(errno);
+        return NULL;
+    }
+    d = g_new0(UnixDial, 1);
+    d->dial = (RnicFabricDial) { dialed, opaque };
+    d->channel = c;
+    d->local = from;
+    d->to = to_sockaddr(u, remote);
+    d->attempt = timer_new_ms(QEMU_CLOCK_REALTIME, dial_attempt, d);
+    timer_mod(d->attempt, qemu_clock_get_ms(QEMU_CLOCK_REALTIME));
+    return &d->dial;
+}
+
+static void fabric_unix_cancel(RnicFabric *f, RnicFabricDial *dial)
+{
+    dial_free(container_of(dial, UnixDial, dial));
+}
+
+/* -------------------------------------------------------------- accept */
+
+/* Takes @fd. */
+static void accepted(void *opaque, int fd)
+{
+    RnicFabricListener *l = opaque;
+    RnicUnixChannel *c = new_channel(l->fabric, fd);
+    char text[RNIC_IP_TEXT];
+    RnicAddr remote;
+
+    if (!peer_address(fd, &remote)) {
+        object_unref(OBJECT(c));
+        return;
+    }
+    trace_rnic_fabric_accepted(l, c, rnic_ip_text(remote.ip, text),
+                               remote.port);
+    l->accept(l->opaque, QIO_CHANNEL(c), &l->local, &remote);
+}
+
+/* -------------------------------------------------------------- listen */
+
+/* The descriptor that holds the lock, or -1 with errno. */
+static int lock_directory(RnicFabricUnix *u)
+{
+    int fd = qemu_open_old(u->dir, O_RDONLY | O_DIRECTORY);
+
+    if (fd < 0) {
+        return -1;
+    }
+    for (int i = 0; i < LOCK_TRIES; i++) {
+        if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
+            return fd;
+        }
+        g_usleep(1000);
+    }
+    trace_rnic_err_fabric_unix_locked(u->dir);
+    close(fd);
+    errno = EBUSY;
+    return -1;
+}
+
+/*
+ * A socket's file that belongs to no socket.  A socket of another kind cannot
+ * connect to a living one, so it does not notice being asked.
+ */
+static bool is_stale(const struct sockaddr_un *un)
+{
+    struct stat st;
+    bool stale;
+    int fd;
+
+    if (lstat(un->sun_path, &st) < 0 || !S_ISSOCK(st.st_mode)) {
+        return false;
+    }
+    fd = qemu_socket(AF_UNIX, SOCK_DGRAM, 0);
+    stale = fd >= 0 && socket_at(fd, connect, un) < 0 &&
+            errno == ECONNREFUSED;
+    if (fd >= 0) {
+        close(fd);
+    }
+    return stale;
+}
+
+static bool bind_or_replace(int fd, const struct sockaddr_un *un)
+{
+    if (socket_at(fd, bind, un) == 0) {
+        return true;
+    }
+    if (errno != EADDRINUSE) {
+        return false;
+    }
+    if (!is_stale(un) || unlink(un->sun_path) < 0) {
+        errno = EADDRINUSE;
+        return false;
+    }
+    trace_rnic_fabric_unix_stale(un->sun_path);
+    return socket_at(fd, bind, un) == 0;
+}
+
+/* Who may write to the directory may connect: its group, and all others. */
+static bool set_mode(const char *path, int dir_fd, struct stat *st)
+{
+    mode_t mode = S_IRUSR | S_IWUSR;
+    struct stat dir;
+
+    if (fstat(dir_fd, &dir) < 0 || lstat(path, st) < 0) {
+        return false;
+    }
+    if ((dir.st_mode & S_IWGRP) &&
+        (st->st_gid == dir.st_gid || lchown(path, -1, dir.st_gid) == 0)) {
+        mode |= S_IRGRP | S_IWGRP;
+    }
+    if (dir.st_mode & S_IWOTH) {
+        mode |= S_IROTH | S_IWOTH;
+    }
+    /* Those who may write there may have put a link in its place by now. */
+    return fchmodat(AT_FDCWD, path, mode, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/* False with errno.  The file is removed again if it is of no use. */
+static bool listen_at(RnicFabricListener *l, int fd, int dir_fd,
+                      unsigned backlog)
+{
+    struct stat st;
+
+    if (!bind_or_replace(fd, &l->address)) {
+        return false;
+    }
+    if (!set_mode(l->address.sun_path, dir_fd, &st) ||
+        listen(fd, backlog) < 0 || !g_unix_set_fd_nonblocking(fd, true, NULL)) {
+        int error = errno;
+
+        unlink(l->address.sun_path);
+        errno = error;
+        return false;
+    }
+    l->device = st.st_dev;
+    l->inode = st.st_ino;
+    return true;
+}
+
+/* A listening socket, or -1 with errno. */
+static int new_listening(RnicFabricListener *l, unsigned backlog)
+{
+    int fd = qemu_socket(AF_UNIX, SOCK_STREAM, 0);
+    int dir_fd, error;
+
+    if (fd < 0) {
+        return -1;
+    }
+    dir_fd = lock_directory(l->fabric);
+    if (dir_fd >= 0 && listen_at(l, fd, dir_fd, backlog)) {
+        close(dir_fd);
+        return fd;
+    }
+    error = errno;
+    if (dir_fd >= 0) {
+        close(dir_fd);
+    }
+    close(fd);
+    errno = error;
+    return -1;
+}
+
+/* Only our own: somebody may have taken ours away and put theirs there. */
+static void remove_file(const RnicFabricListener *l)
+{
+    struct stat st;
+
+    if (lstat(l->address.sun_path, &st) == 0 && st.st_dev == l->device &&
+        st.st_ino == l->inode) {
+        unlink(l->address.sun_path);
+    }
+}
+
+static RnicFabricListener *fabric_unix_listen(RnicFabric *f,
+                                              const RnicAddr *local,
+                                              unsigned backlog,
+                                              RnicFabricAccept *accept_fn,
+                                              void *opaque,
+                                              enum rnic_admin_status *status)
+{
+    RnicFabricUnix *u = RNIC_FABRIC_UNIX(f);
+    RnicFabricListener *l;
+    int fd;
+
+    if (local->port == 0 || !is_reachable(local)) {
+        *status = RNIC_ST_INVALID_ADDRESS;
+        return NULL;
+    }
+    l = g_new0(RnicFabricListener, 1);
+    l->fabric = u;
+    l->local = *local;
+    l->address = to_sockaddr(u, local);
+    l->accept = accept_fn;
+    l->opaque = opaque;
+    fd = new_listening(l, MIN(MAX(backlog, 1), BACKLOG_MAX));
+    if (fd < 0) {
+        trace_rnic_err_fabric_host("listen", errno);
+        *status = errno == EADDRINUSE ? RNIC_ST_ADDRESS_IN_USE
+                                      : RNIC_ST_FABRIC_ERROR;
+        g_free(l);
+        return NULL;
+    }
+    object_ref(OBJECT(u));
+    QLIST_INSERT_HEAD(&u->listeners, l, next);
+    l->acceptor = rnic_acceptor_new(fd, accepted, l);
+    return l;
+}
+
+static void fabric_unix_unlisten(RnicFabric *f, RnicFabricListener *l)
+{
+    QLIST_REMOVE(l, next);
+    remove_file(l);
+    rnic_acceptor_free(l->acceptor);
+    object_unref(OBJECT(l->fabric));
+    g_free(l);
+}
+
+/* QEMU ends without taking devices apart. */
+static void remove_files_at_exit(Notifier *notifier, void *data)
+{
+    RnicFabricUnix *u = container_of(notifier, RnicFabricUnix, exit);
+    RnicFabricListener *l;
+
+    QLIST_FOREACH(l, &u->listeners, next) {
+        remove_file(l);
+    }
+}
+
+/* ---------------------------------------------------------------- QOM */
+
+static bool check_directory(const char *dir, Error **errp)
+{
+    struct stat st;
+
+    if (strlen(dir) > DIR_MAX_LENGTH) {
+        error_setg(errp, "the path of the socket directory '%s' is too long: "
+                   "it has %zu octets, a socket's address has room for %d",
+                   dir, strlen(dir), DIR_MAX_LENGTH);
+        return false;
+    }
+    if (stat(dir, &st) < 0) {
+        error_setg_errno(errp, errno, "the socket directory '%s' cannot be "
+                         "used", dir);
+        return false;
+    }
+    if (!S_ISDIR(st.st_mode)) {
+        error_setg(errp, "'%s' is not a directory", dir);
+        return false;
+    }
+    if (access(dir, R_OK | W_OK | X_OK) < 0) {
+        error_setg_errno(errp, errno, "the socket directory '%s' cannot be "
+                         "written to", dir);
+        return false;
+    }
+    return true;
+}
+
+static char *fabric_unix_get_dir(Object *obj, Error **errp)
+{
+    return g_strdup(RNIC_FABRIC_UNIX(obj)->dir);
+}
+
+/* -daemonize changes the working directory. */
+static void fabric_unix_set_dir(Object *obj, const char *value, Error **errp)
+{
+    RnicFabricUnix *u = RNIC_FABRIC_UNIX(obj);
+
+    if (u->complete) {
+        error_setg(errp, "dir cannot be changed any more");
+        return;
+    }
+    g_free(u->dir);
+    u->dir = g_canonicalize_filename(value, NULL);
+}
+
+static bool fabric_unix_get_rings(Object *obj, Error **errp)
+{
+    return RNIC_FABRIC_UNIX(obj)->rings;
+}
+
+static void fabric_unix_set_rings(Object *obj, bool value, Error **errp)
+{
+    RNIC_FABRIC_UNIX(obj)->rings = value;
+}
+
+static void fabric_unix_complete(UserCreatable *uc, Error **errp)
+{
+    RnicFabricUnix *u = RNIC_FABRIC_UNIX(uc);
+
+    if (!u->dir) {
+        error_setg(errp, "dir= is missing: the directory of the sockets");
+        return;
+    }
+    if (!check_directory(u->dir, errp)) {
+        return;
+    }
+    u->exit.notify = remove_files_at_exit;
+    qemu_add_exit_notifier(&u->exit);
+    u->complete = true;
+}
+
+static void fabric_unix_init(Object *obj)
+{
+    RnicFabricUnix *u = RNIC_FABRIC_UNIX(obj);
+
+    QLIST_INIT(&u->listeners);
+    u->rings = true;
+    u->next_port = g_random_int_range(FIRST_PORT, LAST_PORT + 1);
+}
+
+static void fabric_unix_finalize(Object *obj)
+{
+    RnicFabricUnix *u = RNIC_FABRIC_UNIX(obj);
+
+    if (u->complete) {
+        qemu_remove_exit_notifier(&u->exit);
+    }
+    g_free(u->dir);
+}
+
+static void fabric_unix_class_init(ObjectClass *klass, RNIC_CLASS_DATA *data)
+{
+    UserCreatableClass *uc = USER_CREATABLE_CLASS(klass);
+    RnicFabricClass *fc = RNIC_FABRIC_CLASS(klass);
+
+    uc->complete = fabric_unix_complete;
+    fc->dial = fabric_unix_dial;
+    fc->cancel = fabric_unix_cancel;
+    fc->listen = fabric_unix_listen;
+    fc->unlisten = fabric_unix_unlisten;
+    object_class_property_add_str(klass, "dir", fabric_unix_get_dir,
+                                  fabric_unix_set_dir);
+    object_class_property_set_description(
+        klass, "dir", "the directory of the sockets");
+    object_class_property_add_bool(klass, "rings", fabric_unix_get_rings,
+                                   fabric_unix_set_rings);
+    object_class_property_set_description(
+        klass, "rings", "busy streams go through shared memory (on)");
+}
+
+static const TypeInfo fabric_unix_types[] = {
+    {
+        .name = TYPE_RNIC_FABRIC_UNIX,
+        .parent = TYPE_RNIC_FABRIC,
+        .instance_size = sizeof(RnicFabricUnix),
+        .instance_init = fabric_unix_init,
+        .instance_finalize = fabric_unix_finalize,
+        .class_init = fabric_unix_class_init,
+        .interfaces = RNIC_INTERFACES {
+            { TYPE_USER_CREATABLE },
+            { }
+        },
+    },
+};
+
+DEFINE_TYPES(fabric_unix_types)

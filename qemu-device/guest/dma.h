@@ -1,0 +1,108 @@
+/*
+ * rnic: access to guest memory
+ *
+ * Everything goes through the PCI function's bus-master address space (so a
+ * vIOMMU and the bus-master bit apply) and can reach RAM only.  Failures are
+ * counted and traced here; what they mean is the caller's to say.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#ifndef HW_RNIC_DMA_H
+#define HW_RNIC_DMA_H
+
+#include "qemu/iov.h"
+#include "qemu/tsan.h"
+#include "hw/rnic/base/rnic.h"
+
+/*
+ * Around everything that touches guest memory.  Whether the guest's processors
+ * and the device meet there is decided by the protocols of the queues; TSan
+ * sees none of that and is not to look.
+ */
+static inline void rnic_guest_memory_begin(void)
+{
+    QEMU_TSAN_ANNOTATE_IGNORE_READS_BEGIN();
+    QEMU_TSAN_ANNOTATE_IGNORE_WRITES_BEGIN();
+}
+
+static inline void rnic_guest_memory_end(void)
+{
+    QEMU_TSAN_ANNOTATE_IGNORE_WRITES_END();
+    QEMU_TSAN_ANNOTATE_IGNORE_READS_END();
+}
+
+bool rnic_dma_read(RnicState *s, dma_addr_t addr, void *buf, dma_addr_t len);
+bool rnic_dma_write(RnicState *s, dma_addr_t addr, const void *buf,
+                    dma_addr_t len);
+
+/*
+ * One aligned 32-bit little-endian word, read or written at once.  A store
+ * becomes visible to the guest after every earlier write of the device.
+ */
+bool rnic_dma_load32(RnicState *s, dma_addr_t addr, uint32_t *val);
+bool rnic_dma_store32(RnicState *s, dma_addr_t addr, uint32_t val);
+
+/* A full barrier between a store to and a load from guest memory. */
+static inline void rnic_dma_barrier(void)
+{
+    smp_mb();
+}
+
+/*
+ * Guest memory mapped for one turn of the event loop, as iovecs.  Must be
+ * undone with rnic_dma_unmap() before the turn ends.  Who uses them says so
+ * with rnic_guest_memory_begin().
+ */
+enum { RNIC_DMA_MAP_MAX = 512 };
+
+/*
+ * A stretch of RAM, all that is in one piece, the host address of which is
+ * known: scattered pages are looked up in it much faster than one by one.  Open
+ * for a turn at most, since it holds on to the guest's RAM.  Zeroed, it is
+ * closed.
+ */
+typedef struct RnicDmaWindow {
+    dma_addr_t start;
+    dma_addr_t len;                     /* 0: closed */
+    MemoryRegionCache cache;
+} RnicDmaWindow;
+
+/* Large: to be QEMU_UNINITIALIZED where it is made for every message. */
+typedef struct RnicDmaMap {
+    RnicDmaWindow *window;
+    unsigned count;
+    bool to_guest;                      /* the device writes */
+    bool in_window[RNIC_DMA_MAP_MAX];
+    struct iovec iov[RNIC_DMA_MAP_MAX + 1];     /* the last: for the caller */
+} RnicDmaMap;
+
+/* @window: of this thread. */
+static inline void rnic_dma_map_init(RnicDmaMap *map, RnicDmaWindow *window,
+                                     bool to_guest)
+{
+    map->window = window;
+    map->count = 0;
+    map->to_guest = to_guest;
+}
+
+/*
+ * Append @len octets at @addr.  False when not all of it is RAM, or when the
+ * map is full (*@full says which); spans appended before stay mapped.
+ */
+bool rnic_dma_map_add(RnicState *s, RnicDmaMap *map, dma_addr_t addr,
+                      dma_addr_t len, bool *full);
+
+/* Octets of all spans. */
+static inline size_t rnic_dma_map_octets(const RnicDmaMap *map)
+{
+    return iov_size(map->iov, map->count);
+}
+
+/* Undo all spans; @to_guest maps are marked dirty in full. */
+void rnic_dma_unmap(RnicState *s, RnicDmaMap *map);
+
+/* At the end of a turn; no map is left. */
+void rnic_dma_window_close(RnicDmaWindow *window);
+
+#endif /* HW_RNIC_DMA_H */

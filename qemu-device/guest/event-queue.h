@@ -1,0 +1,58 @@
+/*
+ * rnic: event queues (completion, asynchronous, CM)
+ *
+ * Any thread may post; all else is for the main loop.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#ifndef HW_RNIC_EVENT_QUEUE_H
+#define HW_RNIC_EVENT_QUEUE_H
+
+#include "hw/rnic/base/rnic.h"
+
+/* Admin commands. */
+enum rnic_admin_status rnic_eq_create(RnicState *s,
+                                      const struct rnic_admin_sqe *sqe,
+                                      struct rnic_admin_cqe *cqe);
+enum rnic_admin_status rnic_eq_destroy(RnicState *s,
+                                       const struct rnic_admin_sqe *sqe);
+
+/* Free every event queue, whoever uses it. */
+void rnic_eq_reset(RnicState *s);
+
+/* The completion event queue @eqn, NULL if there is none of that number. */
+RnicEq *rnic_eq_get_completion(RnicState *s, uint32_t eqn);
+
+/* A CQ comes to name the queue, or ceases to. */
+void rnic_eq_ref(RnicEq *eq);
+void rnic_eq_unref(RnicEq *eq);
+
+/*
+ * Post a completion event of CQ @cqn, unless the one posted at *@last is not
+ * consumed yet: the driver calls the handler after it has moved its consumer
+ * index, so that call will see the newer completion too.  *@last and *@posted
+ * are the CQ's to keep.
+ */
+void rnic_eq_post_completion(RnicState *s, RnicEq *eq, uint32_t cqn,
+                             uint32_t *last, bool *posted);
+
+/* RNIC_REG_EQ_KICK: the consumer index of @eqn has moved. */
+void rnic_eq_kick(RnicState *s, uint32_t eqn);
+
+/*
+ * Post an asynchronous event of a resource (RNIC_RESOURCE_*).  @qp_state and
+ * @terminate only mean something for a QP.  Held back while the queue is full;
+ * dropped, with a trace, without a queue.
+ */
+void rnic_async_event(RnicState *s, enum rnic_async_event event,
+                      uint8_t resource, uint32_t number, uint8_t qp_state,
+                      uint16_t terminate);
+
+/*
+ * Post a CM event; all but the flags is the caller's.  False when it had to be
+ * dropped: no queue, or too many held back.
+ */
+bool rnic_cm_event_post(RnicState *s, struct rnic_cm_event *event);
+
+#endif /* HW_RNIC_EVENT_QUEUE_H */

@@ -1,0 +1,114 @@
+/*
+ * rnic: what the device says of itself, QUERY_DEVICE and QUERY_COUNTERS
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#include "qemu/osdep.h"
+#include "admin.h"
+#include "device-attr.h"
+#include "hw/rnic/tpt/entry.h"
+
+uint64_t rnic_device_features(const RnicState *s)
+{
+    return (s->ethernet ? RNIC_FEATURE_ETHERNET : 0) |
+           RNIC_FEATURE_FAST_REGISTER | RNIC_FEATURE_LOCAL_INVALIDATE |
+           RNIC_FEATURE_REMOTE_INVALIDATE | RNIC_FEATURE_READ_INVALIDATE |
+           RNIC_FEATURE_STAG_ZERO | RNIC_FEATURE_MEMORY_WINDOW |
+           RNIC_FEATURE_SHARED_MR | RNIC_FEATURE_BLOCK_LIST |
+           RNIC_FEATURE_REREGISTER | RNIC_FEATURE_SRQ |
+           RNIC_FEATURE_POLL_HINT;
+}
+
+/* An EUI-64 made of the MAC. */
+static uint64_t system_guid(const RnicState *s)
+{
+    const uint8_t *mac = s->nic_conf.macaddr.a;
+    const uint8_t eui[8] = {
+        mac[0] ^ 2, mac[1], mac[2], 0xff, 0xfe, mac[3], mac[4], mac[5],
+    };
+
+    return ldq_be_p(eui);
+}
+
+enum rnic_admin_status
+rnic_device_attr_query(RnicState *s, const struct rnic_admin_sqe *sqe)
+{
+    const RnicConfig *c = &s->config;
+    struct rnic_device_attr attr = {
+        .page_size_cap = cpu_to_le64(RNIC_PAGE_SIZES),
+        .max_mr_size = cpu_to_le64(RNIC_MAX_REGION),
+        .sys_image_guid = cpu_to_le64(system_guid(s)),
+        .max_qp = cpu_to_le32(c->max_qp),
+        .max_sq_units = cpu_to_le32(RNIC_SQ_MAX_DEPTH),
+        .max_rq_wr = cpu_to_le32(RNIC_RQ_MAX_DEPTH),
+        .max_srq_wr = cpu_to_le32(RNIC_SRQ_MAX_DEPTH),
+        .max_send_sge = cpu_to_le32(RNIC_MAX_SGE),
+        .max_write_sge = cpu_to_le32(RNIC_MAX_SGE),
+        .max_recv_sge = cpu_to_le32(RNIC_MAX_SGE),
+        .max_read_sge = cpu_to_le32(RNIC_MAX_READ_SGE),
+        .max_inline = cpu_to_le32(RNIC_MAX_INLINE),
+        .max_cq = cpu_to_le32(c->max_cq),
+        .max_cqe = cpu_to_le32(RNIC_CQ_MAX_DEPTH),
+        .max_eq = cpu_to_le32(c->max_eq),
+        .max_mr = cpu_to_le32(c->max_mr),
+        .max_mw = cpu_to_le32(c->max_mr),
+        .max_pd = cpu_to_le32(c->max_pd),
+        .max_srq = cpu_to_le32(c->max_srq),
+        .max_fast_register_pages = cpu_to_le32(RNIC_MAX_FAST_REGISTER_PAGES),
+        .max_ird = cpu_to_le32(c->max_ird),
+        .max_ord = cpu_to_le32(c->max_ord),
+        .max_listeners = cpu_to_le32(c->max_listeners),
+        .max_message = cpu_to_le32(UINT32_MAX),
+        .mtu = cpu_to_le32(RNIC_ETH_MAX_FRAME - 18),
+        .srq_order = cpu_to_le32(RNIC_SRQ_ORDER_ARRIVAL),
+    };
+
+    return rnic_admin_bulk_write(s, sqe, &attr, sizeof(attr));
+}
+
+static uint64_t counter(const Stat64 *value)
+{
+    return cpu_to_le64(stat64_get(value));
+}
+
+enum rnic_admin_status
+rnic_counters_query(RnicState *s, const struct rnic_admin_sqe *sqe)
+{
+    const RnicCounters *c = &s->counters;
+    struct rnic_counters out = {
+        .sq_wrs = counter(&c->sq_wrs),
+        .rq_wrs = counter(&c->rq_wrs),
+        .cqes = counter(&c->cqes),
+        .cqe_errors = counter(&c->cqe_errors),
+        .tx_fpdus = counter(&c->tx_fpdus),
+        .tx_octets = counter(&c->tx_octets),
+        .rx_fpdus = counter(&c->rx_fpdus),
+        .rx_octets = counter(&c->rx_octets),
+        .terminates_sent = counter(&c->terminates_sent),
+        .terminates_received = counter(&c->terminates_received),
+        .connects = counter(&c->connects),
+        .connect_failures = counter(&c->connect_failures),
+        .accepts = counter(&c->accepts),
+        .rejects = counter(&c->rejects),
+        .async_events = counter(&c->async_events),
+        .bad_doorbells = cpu_to_le64(s->regs.bad_doorbells),
+        .doorbells = counter(&c->doorbells),
+        .dma_errors = counter(&c->dma_errors),
+        .eth_tx_packets = counter(&c->eth_tx_packets),
+        .eth_tx_octets = counter(&c->eth_tx_octets),
+        .eth_rx_packets = counter(&c->eth_rx_packets),
+        .eth_rx_octets = counter(&c->eth_rx_octets),
+        .eth_rx_drops = counter(&c->eth_rx_drops),
+        .qps = cpu_to_le32(s->qps.count),
+        .cqs = cpu_to_le32(s->cqs.count),
+        .eqs = cpu_to_le32(s->eqs.count),
+        .pds = cpu_to_le32(s->pds.count),
+        .stags = cpu_to_le32(s->tpt.entries.count),
+        .srqs = cpu_to_le32(s->srqs.count),
+        .listeners = cpu_to_le32(s->listeners.count),
+        .endpoints = cpu_to_le32(s->endpoints.count),
+    };
+
+    return rnic_admin_bulk_write(s, sqe, &out, sizeof(out));
+}

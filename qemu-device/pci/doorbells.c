@@ -1,0 +1,84 @@
+/*
+ * rnic: the doorbells of BAR 2
+ *
+ * A page belongs to one user context; a doorbell is honoured only for an
+ * object created with that page (V10: countermeasure 12).
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#include "qemu/osdep.h"
+#include "qemu/main-loop.h"
+#include "hw/core/cpu.h"
+#include "hw/rnic/verbs/cq.h"
+#include "hw/rnic/verbs/qp.h"
+#include "registers.h"
+#include "hw/rnic/verbs/srq.h"
+#include "hw/rnic/base/trace.h"
+
+/* Alone on its host processor the vCPU goes on at once. */
+static void stand_back(CPUState *cpu, run_on_cpu_data unused)
+{
+    bql_unlock();
+    sched_yield();
+    bql_lock();
+}
+
+/* Not from within the access: nothing may wait for the big lock that long. */
+static bool poll_hint(RnicState *s, uint32_t page, uint32_t cqn)
+{
+    if (!rnic_accepted(s, RNIC_FEATURE_POLL_HINT) ||
+        !rnic_cq_on_page(s, page, cqn)) {
+        return false;
+    }
+    if (current_cpu) {
+        async_run_on_cpu(current_cpu, stand_back, RUN_ON_CPU_NULL);
+    }
+    return true;
+}
+
+static bool ring(RnicState *s, uint32_t page, uint32_t offset, uint32_t val)
+{
+    switch (offset) {
+    case RNIC_DB_SQ:
+        return rnic_qp_doorbell(s, page, val, true);
+    case RNIC_DB_RQ:
+        return rnic_qp_doorbell(s, page, val, false);
+    case RNIC_DB_SRQ:
+        return rnic_srq_doorbell(s, page, val);
+    case RNIC_DB_CQ_ARM:
+        return rnic_cq_arm(s, page, val);
+    case RNIC_DB_CQ_EMPTY:
+        return poll_hint(s, page, val);
+    default:
+        return false;
+    }
+}
+
+static void doorbells_write(void *opaque, hwaddr addr, uint64_t val,
+                            unsigned size)
+{
+    RnicState *s = opaque;
+    uint32_t page = addr / RNIC_DOORBELL_PAGE_SIZE;
+    uint32_t offset = addr % RNIC_DOORBELL_PAGE_SIZE;
+
+    if (rnic_enabled(s) && size == 4 && ring(s, page, offset, val)) {
+        rnic_count(&s->counters.doorbells, 1);
+        return;
+    }
+    s->regs.bad_doorbells++;
+    trace_rnic_ub_doorbell(page, offset, val, size);
+}
+
+static uint64_t doorbells_read(void *opaque, hwaddr addr, unsigned size)
+{
+    return 0;
+}
+
+const MemoryRegionOps rnic_doorbells_ops = {
+    .read = doorbells_read,
+    .write = doorbells_write,
+    .endianness = DEVICE_LITTLE_ENDIAN,
+    .valid = { .min_access_size = 1, .max_access_size = 8, .unaligned = true },
+    .impl = { .min_access_size = 1, .max_access_size = 8, .unaligned = true },
+};

@@ -1,0 +1,427 @@
+/*
+ * rnic: an LLP stream in full operation, the wire under a QP
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#include "qemu/osdep.h"
+#include "io/channel-socket.h"
+#include "qemu/iov.h"
+#include "qemu/main-loop.h"
+#include "hw/rnic/guest/dma.h"
+#include "hw/rnic/fabric/fabric.h"
+#include "hw/rnic/fabric/tcp.h"
+#include "stream.h"
+#include "hw/rnic/base/trace.h"
+
+enum {
+    REST_US = 30,
+
+    /*
+     * The rings of so many are more than the cache holds that processors share,
+     * of which others have a part; narrow ones of twice as many are as much.
+     */
+    MANY_BUSY = 17,
+
+    /* The rings of so many hold twice and more what their bells are late by. */
+    LATE_BUSY = 8,
+
+    /* Smaller frames leave together. */
+    LARGE_FRAME = 4096,
+};
+
+static void update_handlers(RnicStream *st)
+{
+    qio_channel_set_aio_fd_handler(st->ioc, st->ctx,
+                                   rnic_stream_watched(st)
+                                   ? st->on_readable : NULL,
+                                   st->ctx,
+                                   st->write_handler ? st->on_writable : NULL,
+                                   st->opaque);
+}
+
+static void free_stream(RnicStream *st)
+{
+    if (st->in_use) {
+        return;                 /* call_on_readable() will */
+    }
+    g_free(st->rx_buffer);
+    g_free(st->stage);
+    g_free(st);
+}
+
+/* False: the stream is gone. */
+static bool call_on_readable(RnicStream *st)
+{
+    st->in_use = true;
+    st->on_readable(st->opaque);
+    st->in_use = false;
+    if (st->detached) {
+        free_stream(st);
+        return false;
+    }
+    return true;
+}
+
+/*
+ * Channels that may have octets for which their descriptor does not become
+ * readable look for such when they get their handlers.
+ */
+bool rnic_stream_read_now(RnicStream *st)
+{
+    if (!call_on_readable(st)) {
+        return false;
+    }
+    if (!st->plain_tcp) {
+        update_handlers(st);
+    }
+    return true;
+}
+
+/*
+ * A stream that rests on stays as it is: to take its socket out of the event
+ * loop and put it back costs a search of all that are there.
+ */
+static void rested(void *opaque)
+{
+    RnicStream *st = opaque;
+
+    if (!st->read_paused && !call_on_readable(st)) {
+        return;
+    }
+    if (!timer_pending(&st->rest_timer)) {
+        st->resting = false;
+        update_handlers(st);
+    }
+}
+
+static bool is_plain_tcp(QIOChannel *ioc)
+{
+    Object *socket = object_dynamic_cast(OBJECT(ioc), TYPE_QIO_CHANNEL_SOCKET);
+
+    return socket &&
+           QIO_CHANNEL_SOCKET(socket)->localAddr.ss_family != AF_UNIX;
+}
+
+RnicStream *rnic_stream_new(const RnicStreamSetup *setup, AioContext *ctx,
+                            IOHandler *on_readable, IOHandler *on_writable,
+                            void *opaque)
+{
+    const IwarpMpaAgreed *agreed = setup->agreed;
+    RnicStream *st = g_new0(RnicStream, 1);
+    IwarpTxConfig tx = {
+        .crc = agreed->crc,
+        .markers = agreed->tx_markers,
+        .mulpdu = setup->mulpdu,
+    };
+    IwarpRxConfig rx = {
+        .buffer_size = IWARP_RX_BUFFER_GOOD,
+        .crc = agreed->crc,
+        .markers = agreed->rx_markers,
+        .opcodes = IWARP_OPS_RFC5040,
+    };
+
+    st->rx_buffer = g_malloc(rx.buffer_size);
+    rx.buffer = st->rx_buffer;
+    iwarp_rx_init(&st->rx, &rx);
+    iwarp_tx_init(&st->tx, &tx);
+    st->ioc = setup->ioc;
+    st->ctx = ctx;
+    st->hold_output = !setup->initiator;
+    st->rtr_expected = !setup->initiator && agreed->peer_to_peer;
+    st->on_readable = on_readable;
+    st->on_writable = on_writable;
+    st->opaque = opaque;
+    st->read_paused = true;
+    st->plain_tcp = is_plain_tcp(setup->ioc);
+    st->tcp_loopback = st->plain_tcp && rnic_fabric_tcp_is_loopback(st->ioc);
+    st->unix_channel = (RnicUnixChannel *)object_dynamic_cast(
+        OBJECT(setup->ioc), TYPE_RNIC_UNIX_CHANNEL);
+    /* Of the host's time: a stopped guest's streams do not stay resting. */
+    aio_timer_init(ctx, &st->rest_timer, QEMU_CLOCK_REALTIME, SCALE_NS,
+                   rested, st);
+    return st;
+}
+
+static void detach(RnicStream *st)
+{
+    st->detached = true;
+    timer_del(&st->rest_timer);
+    qio_channel_set_aio_fd_handler(st->ioc, st->ctx, NULL, st->ctx, NULL,
+                                   NULL);
+}
+
+void rnic_stream_close(RnicStream *st)
+{
+    detach(st);
+    qio_channel_close(st->ioc, NULL);
+    object_unref(OBJECT(st->ioc));
+    free_stream(st);
+}
+
+void rnic_stream_abort(RnicStream *st)
+{
+    detach(st);
+    rnic_fabric_abort(st->ioc);
+    free_stream(st);
+}
+
+void rnic_stream_pause_reading(RnicStream *st)
+{
+    if (!st->read_paused) {
+        st->read_paused = true;
+        update_handlers(st);
+    }
+}
+
+void rnic_stream_resume_reading(RnicStream *st)
+{
+    if (st->read_paused) {
+        st->read_paused = false;
+        update_handlers(st);
+    }
+}
+
+/*
+ * The main loop's timers count in milliseconds, far too long; and a UNIX socket
+ * holds too little for its sender to go on meanwhile.
+ */
+static bool may_rest(const RnicStream *st)
+{
+    return st->plain_tcp && st->ctx != iohandler_get_aio_context();
+}
+
+void rnic_stream_rest(RnicStream *st)
+{
+    if (!may_rest(st) || timer_pending(&st->rest_timer)) {
+        return;
+    }
+    trace_rnic_stream_rests(st);
+    if (!st->resting) {
+        st->resting = true;
+        update_handlers(st);
+    }
+    timer_mod_ns(&st->rest_timer, qemu_clock_get_ns(QEMU_CLOCK_REALTIME) +
+                 REST_US * SCALE_US);
+}
+
+void rnic_stream_share(RnicStream *st, unsigned busy, RnicLateBells *bells)
+{
+    if (st->unix_channel) {
+        rnic_unix_channel_share(st->unix_channel, busy >= MANY_BUSY,
+                                busy >= LATE_BUSY ? bells : NULL);
+    }
+}
+
+int rnic_stream_sender_processor(const RnicStream *st)
+{
+    if (st->unix_channel) {
+        return rnic_unix_channel_sender_processor(st->unix_channel);
+    }
+    return st->tcp_loopback ? rnic_fabric_tcp_sender_processor(st->ioc) : -1;
+}
+
+static void set_blocked(RnicStream *st, bool blocked)
+{
+    st->blocked = blocked;
+    if (st->write_handler != blocked) {
+        st->write_handler = blocked;
+        update_handlers(st);
+    }
+}
+
+static RnicIo failure(void)
+{
+    return errno == ETIMEDOUT ? RNIC_IO_LOST : RNIC_IO_RESET;
+}
+
+RnicIo rnic_stream_readv(RnicStream *st, const struct iovec *iov,
+                         size_t count, size_t *n)
+{
+    ssize_t got;
+
+    rnic_guest_memory_begin();
+    got = qio_channel_readv(st->ioc, iov, count, NULL);
+    rnic_guest_memory_end();
+    *n = 0;
+    if (got > 0) {
+        *n = got;
+        return RNIC_IO_OK;
+    }
+    if (got == 0) {
+        st->fin_received = true;
+        return RNIC_IO_EOF;
+    }
+    return got == QIO_CHANNEL_ERR_BLOCK ? RNIC_IO_BLOCKED : failure();
+}
+
+size_t rnic_stream_lend(RnicStream *st)
+{
+    const void *octets;
+    size_t n;
+
+    if (!st->unix_channel) {
+        return 0;
+    }
+    octets = rnic_unix_channel_peek(st->unix_channel, &n);
+    return n ? iwarp_rx_lend(&st->rx, octets, n) : 0;
+}
+
+size_t rnic_stream_before_large(const RnicStream *st, size_t len)
+{
+    const void *octets = NULL;
+    size_t n;
+
+    if (st->unix_channel) {
+        octets = rnic_unix_channel_peek(st->unix_channel, &n);
+    }
+    return octets ? iwarp_rx_before_large(&st->rx, octets, MIN(n, len))
+                  : SIZE_MAX;
+}
+
+void rnic_stream_take_back(RnicStream *st, size_t n)
+{
+    rnic_unix_channel_consume(st->unix_channel, n);
+}
+
+static void consume_stage(RnicStream *st, size_t n)
+{
+    st->stage_head += n;
+    if (st->stage_head == st->stage_tail) {
+        st->stage_head = 0;
+        st->stage_tail = 0;
+    }
+}
+
+RnicIo rnic_stream_writev(RnicStream *st, const struct iovec *iov,
+                          size_t count, size_t *n)
+{
+    g_autofree struct iovec *all = g_new(struct iovec, count + 1);
+    size_t staged = st->stage_tail - st->stage_head;
+    size_t total = staged + iov_size(iov, count);
+    size_t first = staged ? 0 : 1;
+    ssize_t sent;
+
+    *n = 0;
+    all[0] = (struct iovec) { st->stage + st->stage_head, staged };
+    if (count) {
+        memcpy(all + 1, iov, count * sizeof(*iov));
+    }
+    rnic_guest_memory_begin();
+    sent = qio_channel_writev(st->ioc, all + first, count + 1 - first, NULL);
+    rnic_guest_memory_end();
+    if (sent == QIO_CHANNEL_ERR_BLOCK) {
+        sent = 0;
+    } else if (sent < 0) {
+        return failure();
+    }
+    *n = MAX(sent, staged) - staged;
+    consume_stage(st, MIN(sent, staged));
+    set_blocked(st, (size_t)sent < total);
+    return st->blocked ? RNIC_IO_BLOCKED : RNIC_IO_OK;
+}
+
+static void set_cork(RnicStream *st, bool corked)
+{
+    if (st->corked != corked) {
+        st->corked = corked;
+        qio_channel_set_cork(st->ioc, corked);
+    }
+}
+
+void rnic_stream_cork(RnicStream *st)
+{
+    set_cork(st, true);
+}
+
+RnicIo rnic_stream_flush(RnicStream *st)
+{
+    RnicIo io = RNIC_IO_OK;
+    size_t n;
+
+    if (!rnic_stream_stage_empty(st)) {
+        io = rnic_stream_writev(st, NULL, 0, &n);
+    } else {
+        set_blocked(st, false);
+    }
+    if (io == RNIC_IO_OK) {
+        set_cork(st, false);
+    }
+    if (io == RNIC_IO_OK && st->fin_wanted && !st->fin_sent) {
+        qio_channel_shutdown(st->ioc, QIO_CHANNEL_SHUTDOWN_WRITE, NULL);
+        st->fin_sent = true;
+    }
+    return io;
+}
+
+size_t rnic_stream_room(const RnicStream *st)
+{
+    size_t staged = st->stage_tail - st->stage_head;
+    size_t room = st->unix_channel ? rnic_unix_channel_room(st->unix_channel)
+                                   : SIZE_MAX;
+
+    return MAX(room, staged) - staged;
+}
+
+RnicIo rnic_stream_await_room(RnicStream *st)
+{
+    if (!rnic_stream_stage_empty(st)) {
+        return rnic_stream_flush(st);
+    }
+    set_blocked(st, rnic_unix_channel_await_room(st->unix_channel));
+    return st->blocked ? RNIC_IO_BLOCKED : RNIC_IO_OK;
+}
+
+size_t rnic_stream_stage_room(const RnicStream *st)
+{
+    return st->stage_tail < RNIC_STAGE_SMALL
+           ? RNIC_STAGE_SMALL - st->stage_tail : 0;
+}
+
+/* @len octets more. */
+static uint8_t *stage_end(RnicStream *st, size_t len)
+{
+    uint8_t *end;
+
+    if (!st->stage) {
+        st->stage = g_malloc(RNIC_STAGE_SIZE);
+    }
+    assert(len <= RNIC_STAGE_SIZE - st->stage_tail);
+    end = st->stage + st->stage_tail;
+    st->stage_tail += len;
+    return end;
+}
+
+/* Behind all that has left; NULL: the stage it is. */
+static uint8_t *room_beyond_stage(RnicStream *st, size_t len)
+{
+    return st->unix_channel && len > LARGE_FRAME && rnic_stream_stage_empty(st)
+           ? rnic_unix_channel_place(st->unix_channel, len) : NULL;
+}
+
+void rnic_stream_stage_frame(RnicStream *st, const struct iovec *iov,
+                             size_t count)
+{
+    size_t len = iov_size(iov, count);
+    uint8_t *beyond = room_beyond_stage(st, len);
+    uint8_t *out = beyond ?: stage_end(st, len);
+
+    rnic_guest_memory_begin();
+    iwarp_tx_copy(&st->tx, iov, count, out);
+    rnic_guest_memory_end();
+    if (beyond) {
+        rnic_stream_cork(st);
+        rnic_unix_channel_commit(st->unix_channel, len);
+    }
+}
+
+void rnic_stream_stage_octets(RnicStream *st, const struct iovec *iov,
+                              size_t count, size_t skip)
+{
+    size_t len = iov_size(iov, count) - skip;
+    uint8_t *end = stage_end(st, len);
+
+    rnic_guest_memory_begin();
+    iov_to_buf(iov, count, skip, end, len);
+    rnic_guest_memory_end();
+}

@@ -1,0 +1,271 @@
+/*
+ * rnic: the TPT, access checks, translation and invalidation (7.4 to 7.8)
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#include "qemu/osdep.h"
+#include "hw/rnic/guest/dma.h"
+#include "entry.h"
+#include "hw/rnic/base/trace.h"
+
+static bool wraps(uint64_t to, uint64_t len)
+{
+    return len && to > UINT64_MAX - (len - 1);
+}
+
+/* What @stag names with its index and key, if it is Valid. */
+static const RnicStag *valid_entry(RnicState *s, uint32_t stag)
+{
+    const RnicStag *entry = rnic_tpt_entry(s, stag);
+
+    return entry && entry->valid && entry->key == (stag & 0xff) ? entry
+                                                                 : NULL;
+}
+
+/* [to, to + len) within @length octets from @base; *@offset is its start. */
+static RnicAccessResult check_range(uint64_t base, uint64_t length,
+                                    uint64_t to, uint64_t len,
+                                    uint64_t *offset)
+{
+    *offset = to - base;
+    if (wraps(to, len)) {
+        return RNIC_ACCESS_WRAP;
+    }
+    if (to < base || *offset > length || len > length - *offset) {
+        return RNIC_ACCESS_BOUNDS;
+    }
+    return RNIC_ACCESS_OK;
+}
+
+static RnicAccessResult check_region(const RnicStag *region,
+                                     const RnicAccessor *who, uint64_t to,
+                                     uint64_t len, uint8_t need,
+                                     RnicTarget *target)
+{
+    const RnicBuffer *buffer = region->buffer;
+    RnicAccessResult result;
+    uint64_t offset;
+
+    if (region->pdn != who->pdn) {
+        return RNIC_ACCESS_INVALID_PD;
+    }
+    if ((region->access & need) != need) {
+        return RNIC_ACCESS_RIGHTS;
+    }
+    result = check_range(region->base, buffer->length, to, len, &offset);
+    *target = (RnicTarget) {
+        .pages = &buffer->pages,
+        .offset = buffer->first_byte_offset + offset,
+        .mapping = region->mapping,
+    };
+    return result;
+}
+
+/* 7.10.6.2: the QP ID and the window's rights; the region's are not asked. */
+static RnicAccessResult check_window(RnicState *s, const RnicStag *window,
+                                     const RnicAccessor *who, uint64_t to,
+                                     uint64_t len, uint8_t need,
+                                     RnicTarget *target)
+{
+    const RnicStag *region = rnic_table_get(&s->tpt.entries,
+                                            window->mr_index);
+    RnicAccessResult result;
+    uint64_t offset;
+
+    if (window->qpn != who->qpn) {
+        return RNIC_ACCESS_INVALID_PD;
+    }
+    if ((window->access & need) != need) {
+        return RNIC_ACCESS_RIGHTS;
+    }
+    result = check_range(window->base, window->length, to, len, &offset);
+    *target = (RnicTarget) {
+        .pages = &region->buffer->pages,
+        .offset = region->buffer->first_byte_offset + window->mr_offset +
+                  offset,
+        .mapping = window->mapping,
+    };
+    return result;
+}
+
+/* STag zero: physical addresses, no PD and no rights (7.2.1). */
+static RnicAccessResult check_stag_zero(const RnicAccessor *who, uint64_t to,
+                                        uint64_t len, RnicTarget *target)
+{
+    if (!who->stag_zero) {
+        return RNIC_ACCESS_INVALID_STAG;
+    }
+    if (wraps(to, len)) {
+        return RNIC_ACCESS_WRAP;
+    }
+    *target = (RnicTarget) { .offset = to };
+    return RNIC_ACCESS_OK;
+}
+
+/* A window is no place for local data (V8.1.3.2-3). */
+RnicAccessResult rnic_tpt_check_local(RnicState *s, const RnicAccessor *who,
+                                      uint32_t stag, uint64_t to, uint64_t len,
+                                      uint8_t need, RnicTarget *target)
+{
+    const RnicStag *region;
+
+    if (stag == 0) {
+        return check_stag_zero(who, to, len, target);
+    }
+    region = valid_entry(s, stag);
+    if (!rnic_is_region(region)) {
+        return RNIC_ACCESS_INVALID_STAG;
+    }
+    return check_region(region, who, to, len, need, target);
+}
+
+static RnicAccessResult check_remote(RnicState *s, const RnicStag *entry,
+                                     const RnicAccessor *who, uint64_t to,
+                                     uint64_t len, uint8_t need,
+                                     RnicTarget *target)
+{
+    if (!entry) {
+        return RNIC_ACCESS_INVALID_STAG;
+    }
+    return entry->kind == RNIC_STAG_MW
+           ? check_window(s, entry, who, to, len, need, target)
+           : check_region(entry, who, to, len, need, target);
+}
+
+RnicAccessResult rnic_tpt_check_remote(RnicState *s, const RnicAccessor *who,
+                                       uint32_t stag, uint64_t to,
+                                       uint64_t len, uint8_t need,
+                                       RnicTarget *target)
+{
+    return check_remote(s, valid_entry(s, stag), who, to, len, need, target);
+}
+
+RnicAccessResult rnic_tpt_check_read_range(RnicState *s,
+                                           const RnicAccessor *who,
+                                           uint32_t stag, uint64_t to,
+                                           uint64_t len)
+{
+    RnicTarget target;
+
+    return check_remote(s, valid_entry(s, stag), who, to, len, 0, &target);
+}
+
+RnicAccessResult rnic_tpt_check_read_sink(RnicState *s,
+                                          const RnicAccessor *who,
+                                          uint32_t stag, uint64_t to,
+                                          uint64_t len, RnicTarget *target)
+{
+    const RnicStag *entry = valid_entry(s, stag);
+    uint8_t need = rnic_is_region(entry) &&
+                   (entry->access & RNIC_ACCESS_READ_SINK)
+                   ? RNIC_ACCESS_LOCAL_WRITE : RNIC_ACCESS_REMOTE_WRITE;
+
+    return check_remote(s, entry, who, to, len, need, target);
+}
+
+RnicAccessResult rnic_target_hold(const RnicTarget *target,
+                                  const RnicAccessor *who, uint64_t *held)
+{
+    if (*held && *held != target->mapping) {
+        trace_rnic_err_mapping_replaced(who->qpn);
+        return RNIC_ACCESS_INVALID_STAG;
+    }
+    *held = target->mapping;
+    return RNIC_ACCESS_OK;
+}
+
+static uint64_t target_run(const RnicTarget *target, uint64_t done,
+                           uint64_t len, uint64_t *run)
+{
+    if (!target->pages) {
+        *run = len;
+        return target->offset + done;
+    }
+    return rnic_pages_translate(target->pages, target->offset + done, len,
+                                run);
+}
+
+bool rnic_target_map(RnicState *s, const RnicTarget *target, uint64_t len,
+                     RnicDmaMap *map, bool *full)
+{
+    uint64_t run;
+
+    *full = false;
+    for (uint64_t done = 0; done < len; done += run) {
+        uint64_t addr = target_run(target, done, len - done, &run);
+
+        if (!rnic_dma_map_add(s, map, addr, run, full)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool rnic_target_write(RnicState *s, const RnicTarget *target,
+                       const void *buf, uint64_t len)
+{
+    uint64_t run;
+
+    for (uint64_t done = 0; done < len; done += run) {
+        uint64_t addr = target_run(target, done, len - done, &run);
+
+        if (!rnic_dma_write(s, addr, buf + done, run)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Who may invalidate: its PD, or the QP a window is bound through. */
+static bool is_owner(const RnicStag *entry, const RnicAccessor *who)
+{
+    return entry->kind == RNIC_STAG_MW && entry->valid
+           ? entry->qpn == who->qpn : entry->pdn == who->pdn;
+}
+
+/* "Invalidate" of chapter 7's access checks, in that order. */
+static RnicAccessResult invalidate(RnicState *s, const RnicAccessor *who,
+                                   uint32_t stag, bool remote, bool *bound)
+{
+    const uint8_t remote_rights = RNIC_ACCESS_REMOTE_READ |
+                                  RNIC_ACCESS_REMOTE_WRITE;
+    RnicStag *entry = stag ? rnic_tpt_entry(s, stag) : NULL;
+
+    *bound = false;
+    if (!entry || entry->kind == RNIC_STAG_SHARED_MR ||
+        (entry->valid && entry->key != (stag & 0xff))) {
+        return RNIC_ACCESS_INVALID_STAG;
+    }
+    if (!is_owner(entry, who)) {
+        return RNIC_ACCESS_INVALID_PD;
+    }
+    if (entry->windows) {
+        *bound = true;
+        return RNIC_ACCESS_INVALID_STAG;
+    }
+    if (remote && !(entry->access & remote_rights)) {
+        return RNIC_ACCESS_RIGHTS;
+    }
+    if (entry->kind == RNIC_STAG_MW && entry->valid) {
+        rnic_window_unbind(s, entry, who->pdn);
+    }
+    if (rnic_is_region(entry)) {
+        /* V7.8-9: the list is nobody's any more, its room stays. */
+        rnic_pages_free(&entry->buffer->pages);
+    }
+    entry->valid = false;
+    trace_rnic_stag_invalidated(stag >> 8, who->qpn, remote);
+    return RNIC_ACCESS_OK;
+}
+
+RnicAccessResult rnic_tpt_invalidate(RnicState *s, const RnicAccessor *who,
+                                     uint32_t stag, bool remote, bool *bound)
+{
+    RnicAccessResult result;
+
+    rnic_tpt_begin_change(s);
+    result = invalidate(s, who, stag, remote, bound);
+    rnic_tpt_end_change(s);
+    return result;
+}

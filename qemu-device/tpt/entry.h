@@ -1,0 +1,131 @@
+/*
+ * rnic: an entry of the TPT, private to tpt*.c
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#ifndef HW_RNIC_TPT_ENTRY_H
+#define HW_RNIC_TPT_ENTRY_H
+
+#include "hw/rnic/base/rnic.h"
+
+/*
+ * The memory of a region: a physical buffer list and the part of it that is
+ * the region.  Shared Memory Regions of one origin have one between them.
+ */
+typedef struct RnicBuffer {
+    uint32_t regions;           /* that name it */
+    uint32_t max_pages;         /* entries taken from the pool (PBL size) */
+    RnicPages pages;            /* empty until registered */
+    uint64_t first_byte_offset;
+    uint64_t length;
+} RnicBuffer;
+
+/*
+ * One STag.  The kind and the PD are fixed by allocation (a Non-Shared Memory
+ * Region may become a Shared one; an invalidated window goes to the PD of the
+ * QP that did it); what follows `valid` has a meaning only in that state,
+ * except that the last rights decide about a remote invalidation.
+ */
+typedef struct RnicStag {
+    uint8_t kind;               /* RNIC_STAG_* */
+    uint32_t pdn;
+    bool remote_access;         /* MR: RAF, may be given remote rights */
+    bool valid;                 /* STag state, 7.2.2 and 7.10.5 */
+    uint8_t key;
+    uint8_t access;             /* RNIC_ACCESS_* */
+    uint64_t base;              /* TO of the first octet */
+    uint64_t mapping;           /* see RnicTarget */
+    /* Memory Regions */
+    RnicBuffer *buffer;
+    uint32_t windows;           /* bound to it */
+    /* Memory Windows */
+    uint32_t mr_index;          /* the region it is bound to */
+    uint32_t qpn;               /* the QP it is bound through */
+    uint64_t mr_offset;         /* of its first octet in the region */
+    uint64_t length;
+} RnicStag;
+
+/* Page sizes a region may use, as bits: 4 KiB to 1 TiB. */
+#define RNIC_PAGE_SIZES         0x000001fffffff000ULL
+/* Block sizes, octets. */
+#define RNIC_BLOCK_MIN          1
+#define RNIC_BLOCK_MAX          (1ULL << 40)
+/* Region lengths beyond this are refused. */
+#define RNIC_MAX_REGION         (1ULL << 46)
+#define RNIC_MAX_FAST_REGISTER_PAGES 1024
+
+static inline uint32_t rnic_stag_value(uint32_t index, uint8_t key)
+{
+    return index << 8 | key;
+}
+
+/* The entry of @stag's index, whatever its key; NULL if not allocated. */
+static inline RnicStag *rnic_tpt_entry(RnicState *s, uint32_t stag)
+{
+    return rnic_table_get(&s->tpt.entries, stag >> 8);
+}
+
+static inline bool rnic_is_region(const RnicStag *entry)
+{
+    return entry && entry->kind != RNIC_STAG_MW;
+}
+
+/* Within a turn: change the TPT, then read it again. */
+void rnic_tpt_begin_change(RnicState *s);
+void rnic_tpt_end_change(RnicState *s);
+
+/*
+ * A new entry of @kind, Invalid; for a region with a buffer of @max_pages
+ * entries from the pool.  NULL when there is no index or no room in the pool.
+ */
+RnicStag *rnic_tpt_create(RnicState *s, uint8_t kind, uint32_t pdn,
+                          uint32_t max_pages, uint32_t *index);
+void rnic_tpt_destroy(RnicState *s, uint32_t index, RnicStag *entry);
+
+/* Valid from now on, through a mapping that nobody has seen yet. */
+void rnic_stag_set_valid(RnicState *s, RnicStag *entry);
+
+/* Name another buffer; the old one goes when nobody names it any more. */
+void rnic_stag_set_buffer(RnicState *s, RnicStag *entry, RnicBuffer *buffer);
+/* Move to another PD. */
+void rnic_stag_set_pd(RnicState *s, RnicStag *entry, uint32_t pdn);
+
+/* A buffer of @max_pages entries, named by nobody yet; NULL: no room. */
+RnicBuffer *rnic_buffer_new(RnicState *s, uint32_t max_pages);
+
+/* ------------------------------------------------ tpt-register.c */
+
+/* What Register, Reregister and Fast-Register are given. */
+typedef struct RnicRegistration {
+    uint64_t va;
+    uint64_t length;
+    uint64_t first_byte_offset;
+    uint64_t block_size;        /* 0: a page list */
+    uint8_t access;
+    uint8_t key;
+    struct rnic_page_list pages;
+} RnicRegistration;
+
+/* Figure 18, and that no unknown bit is set. */
+bool rnic_access_valid(uint32_t access);
+
+/*
+ * Check @r by the rules of 7.3.2 and read its list (at most @max_pages
+ * entries).  On success @pages is the caller's.
+ */
+enum rnic_admin_status rnic_registration_check(RnicState *s,
+                                               const RnicRegistration *r,
+                                               uint32_t max_pages,
+                                               RnicPages *pages);
+
+/* Put a checked registration into force: the region becomes Valid. */
+void rnic_region_commit(RnicState *s, RnicStag *region,
+                        const RnicRegistration *r, const RnicPages *pages);
+
+/* ---------------------------------------------------- tpt-window.c */
+
+/* A Valid window becomes Invalid and owned by the PD @pdn. */
+void rnic_window_unbind(RnicState *s, RnicStag *window, uint32_t pdn);
+
+#endif /* HW_RNIC_TPT_ENTRY_H */

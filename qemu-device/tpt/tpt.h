@@ -1,0 +1,167 @@
+/*
+ * rnic: the translation and protection table (TPT)
+ *
+ * Which memory may be touched, by whom, through what: chapter 7 of the verbs
+ * specification.  An STag is an index into this table (24 bits) and a key.
+ * Nothing outside tpt*.c looks into an entry.
+ *
+ * Order of the access checks: "Access checks, in order" in the requirements of
+ * chapter 7; each returns its own error, and no field is read before it is
+ * known to mean something.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#ifndef HW_RNIC_TPT_H
+#define HW_RNIC_TPT_H
+
+#include "hw/rnic/rnic-hw.h"
+#include "hw/rnic/base/object-table.h"
+#include "hw/rnic/guest/page-list.h"
+
+typedef struct RnicDmaMap RnicDmaMap;
+
+typedef struct RnicTpt {
+    GRWLock lock;
+    QemuMutex turnstile;        /* a waiting writer lets no new reader in */
+    RnicObjectTable entries;    /* RnicStag by STag index, tpt.c */
+    uint64_t pages;             /* page list entries held by all regions */
+    uint64_t max_pages;
+    uint64_t mappings;          /* made so far, see RnicTarget */
+} RnicTpt;
+
+void rnic_tpt_init(RnicState *s);
+void rnic_tpt_cleanup(RnicState *s);
+/* Under the lock for writing. */
+void rnic_tpt_reset(RnicState *s);
+
+/*
+ * The lock of the TPT, of the PDs and of the table of QPs.  A turn of a QP
+ * reads from its beginning to its end; admin commands that change one of those
+ * write.  Nobody calls a worker with it held.
+ */
+void rnic_tpt_read_lock(RnicState *s);
+void rnic_tpt_read_unlock(RnicState *s);
+void rnic_tpt_write_lock(RnicState *s);
+void rnic_tpt_write_unlock(RnicState *s);
+
+/* Why an access was refused. */
+typedef enum RnicAccessResult {
+    RNIC_ACCESS_OK,
+    RNIC_ACCESS_INVALID_STAG,
+    RNIC_ACCESS_INVALID_PD,     /* MR of another PD, MW of another QP */
+    RNIC_ACCESS_RIGHTS,
+    RNIC_ACCESS_WRAP,
+    RNIC_ACCESS_BOUNDS,
+} RnicAccessResult;
+
+/*
+ * Memory that an access check has allowed.  Valid until the turn ends or
+ * changes the TPT itself; others may take the region away after that.
+ */
+typedef struct RnicTarget {
+    const RnicPages *pages;     /* NULL: STag zero, offset is the address */
+    uint64_t offset;
+    uint64_t mapping;           /* of the STag to memory; never used again when
+                                 * the STag is given other memory */
+} RnicTarget;
+
+/* On whose behalf memory is accessed. */
+typedef struct RnicAccessor {
+    uint32_t pdn;
+    uint32_t qpn;
+    bool stag_zero;             /* may use STag zero (local access only) */
+} RnicAccessor;
+
+/*
+ * Check @len octets (at least 1) from tagged offset @to of @stag for a local
+ * access that needs the rights @need (RNIC_ACCESS_LOCAL_*), or a remote one
+ * (RNIC_ACCESS_REMOTE_*).
+ */
+RnicAccessResult rnic_tpt_check_local(RnicState *s, const RnicAccessor *who,
+                                      uint32_t stag, uint64_t to, uint64_t len,
+                                      uint8_t need, RnicTarget *target);
+RnicAccessResult rnic_tpt_check_remote(RnicState *s, const RnicAccessor *who,
+                                       uint32_t stag, uint64_t to,
+                                       uint64_t len, uint8_t need,
+                                       RnicTarget *target);
+
+/*
+ * The sink of a Read of this very QP.  When the request is sent the memory has
+ * to be there (V8.1.2.2-3), but no right is looked at (7.4.2, 7.5.2).  When
+ * the response arrives it is a remote access that needs remote write, or, for
+ * a region with RNIC_ACCESS_READ_SINK, local write.
+ */
+RnicAccessResult rnic_tpt_check_read_range(RnicState *s,
+                                           const RnicAccessor *who,
+                                           uint32_t stag, uint64_t to,
+                                           uint64_t len);
+RnicAccessResult rnic_tpt_check_read_sink(RnicState *s,
+                                          const RnicAccessor *who,
+                                          uint32_t stag, uint64_t to,
+                                          uint64_t len, RnicTarget *target);
+
+/*
+ * All pieces of one message of the peer go through one mapping (V7.3.2.3-13).
+ * *@held is that of the pieces before, 0 at the first; INVALID_STAG when it is
+ * another one now.
+ */
+RnicAccessResult rnic_target_hold(const RnicTarget *target,
+                                  const RnicAccessor *who, uint64_t *held);
+
+/* Map @len octets of @target, see rnic_dma_map_add(). */
+bool rnic_target_map(RnicState *s, const RnicTarget *target, uint64_t len,
+                     RnicDmaMap *map, bool *full);
+
+/* Copy @len octets to @target.  False on a DMA error. */
+bool rnic_target_write(RnicState *s, const RnicTarget *target,
+                       const void *buf, uint64_t len);
+
+/*
+ * Work requests and messages that change the TPT.  They end the turn's reading
+ * of it and begin another: what was found in it before may have changed.
+ */
+
+/*
+ * Invalidate an STag on behalf of @who (7.8): Invalidate Local STag, Read with
+ * Invalidate, and with @remote an incoming Send with Invalidate.  *@bound is
+ * set when windows bound to the region are the reason for the refusal;
+ * RNIC_ACCESS_RIGHTS can only come with @remote.
+ */
+RnicAccessResult rnic_tpt_invalidate(RnicState *s, const RnicAccessor *who,
+                                     uint32_t stag, bool remote, bool *bound);
+
+/*
+ * Fast-Register (7.3.2.5), and Bind (7.10.2) as the WQE says.  Success or the
+ * completion status of the failure.
+ */
+enum rnic_wc_status
+rnic_tpt_fast_register(RnicState *s, const RnicAccessor *who,
+                       const struct rnic_fast_register_wqe *wqe);
+enum rnic_wc_status rnic_tpt_bind(RnicState *s, const RnicAccessor *who,
+                                  const struct rnic_bind_wqe *wqe);
+
+/* Admin commands; tpt.c, tpt-register.c and tpt-window.c. */
+enum rnic_admin_status rnic_tpt_alloc_stag(RnicState *s,
+                                           const struct rnic_admin_sqe *sqe,
+                                           struct rnic_admin_cqe *cqe);
+enum rnic_admin_status rnic_tpt_register(RnicState *s,
+                                         const struct rnic_admin_sqe *sqe,
+                                         struct rnic_admin_cqe *cqe);
+enum rnic_admin_status rnic_tpt_reregister(RnicState *s,
+                                           const struct rnic_admin_sqe *sqe,
+                                           struct rnic_admin_cqe *cqe);
+enum rnic_admin_status rnic_tpt_register_shared(
+    RnicState *s, const struct rnic_admin_sqe *sqe,
+    struct rnic_admin_cqe *cqe);
+enum rnic_admin_status rnic_tpt_query_mr(RnicState *s,
+                                         const struct rnic_admin_sqe *sqe);
+enum rnic_admin_status rnic_tpt_query_mw(RnicState *s,
+                                         const struct rnic_admin_sqe *sqe);
+enum rnic_admin_status rnic_tpt_dealloc(RnicState *s,
+                                        const struct rnic_admin_sqe *sqe);
+enum rnic_admin_status rnic_tpt_alloc_mw(RnicState *s,
+                                         const struct rnic_admin_sqe *sqe,
+                                         struct rnic_admin_cqe *cqe);
+
+#endif /* HW_RNIC_TPT_H */

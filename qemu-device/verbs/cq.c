@@ -1,0 +1,333 @@
+/*
+ * rnic: completion queues
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#include "qemu/osdep.h"
+#include "qemu/lockable.h"
+#include "qemu/timer.h"
+#include "hw/rnic/pci/admin.h"
+#include "cq.h"
+#include "hw/rnic/guest/event-queue.h"
+#include "hw/rnic/guest/queue-memory.h"
+#include "hw/rnic/base/trace.h"
+
+enum { HOLD_FACTOR = 8 };
+
+struct RnicCq {
+    QemuMutex lock;             /* of what follows eqn, and of the ring */
+    uint32_t cqn;
+    uint32_t depth;
+    uint32_t doorbell_page;
+    uint32_t users;             /* work queues; main loop only */
+    RnicQueueMemory mem;
+    RnicEq *eq;                 /* NULL: no notification */
+    uint32_t eqn;
+    uint32_t producer;
+    uint32_t consumer;          /* as last read from the record */
+    uint32_t armed;             /* RNIC_ARM_* */
+    bool failed;
+    uint32_t last_event;        /* see rnic_eq_post_completion() */
+    bool event_posted;
+    /* Moderation; nanoseconds of the virtual clock. */
+    bool event_held;            /* armed, and what it is armed for is there */
+    int64_t release_at;
+    bool event_out;             /* and the guest has not armed since */
+    int64_t event_at;           /* when it was posted */
+    int64_t hold_ns;            /* how long events may be held, 0 at first */
+};
+
+static enum rnic_admin_status check_create(RnicState *s,
+                                           const struct rnic_admin_sqe *sqe)
+{
+    uint32_t depth = le32_to_cpu(sqe->create_cq.depth);
+    uint32_t eqn = le32_to_cpu(sqe->create_cq.eqn);
+
+    if (depth > RNIC_CQ_MAX_DEPTH) {
+        return RNIC_ST_CQ_TOO_MANY_ENTRIES;
+    }
+    if (depth < 2 || !is_power_of_2(depth)) {
+        return RNIC_ST_BAD_QUEUE_MEMORY;
+    }
+    if (eqn != RNIC_NO_VECTOR && !rnic_eq_get_completion(s, eqn)) {
+        return RNIC_ST_INVALID_EVENT_HANDLER;
+    }
+    if (le32_to_cpu(sqe->create_cq.doorbell_page) >=
+        s->config.doorbell_pages) {
+        return RNIC_ST_BAD_DOORBELL_PAGE;
+    }
+    return RNIC_ST_OK;
+}
+
+static void fill_result(const RnicCq *cq, struct rnic_admin_cqe *cqe)
+{
+    cqe->number = cpu_to_le32(cq->cqn);
+    cqe->cq.depth = cpu_to_le32(cq->depth);
+    cqe->cq.eqn = cpu_to_le32(cq->eqn);
+}
+
+enum rnic_admin_status rnic_cq_create(RnicState *s,
+                                      const struct rnic_admin_sqe *sqe,
+                                      struct rnic_admin_cqe *cqe)
+{
+    enum rnic_admin_status status = check_create(s, sqe);
+    uint32_t depth = le32_to_cpu(sqe->create_cq.depth);
+    RnicQueueMemory mem;
+    RnicCq *cq;
+
+    if (status != RNIC_ST_OK) {
+        return status;
+    }
+    status = rnic_queue_memory_read(
+        s, &sqe->create_cq.memory,
+        (uint64_t)depth * sizeof(struct rnic_cqe), 0, &mem);
+    if (status != RNIC_ST_OK) {
+        return status;
+    }
+    cq = g_new0(RnicCq, 1);
+    cq->cqn = rnic_table_insert(&s->cqs, cq);
+    if (!cq->cqn) {
+        rnic_queue_memory_free(&mem);
+        g_free(cq);
+        return RNIC_ST_INSUFFICIENT_RESOURCES;
+    }
+    qemu_mutex_init(&cq->lock);
+    cq->depth = depth;
+    cq->doorbell_page = le32_to_cpu(sqe->create_cq.doorbell_page);
+    cq->mem = mem;
+    cq->eqn = le32_to_cpu(sqe->create_cq.eqn);
+    cq->eq = rnic_eq_get_completion(s, cq->eqn);
+    if (cq->eq) {
+        rnic_eq_ref(cq->eq);
+    }
+    fill_result(cq, cqe);
+    trace_rnic_cq_created(cq->cqn, depth, cq->eqn);
+    return RNIC_ST_OK;
+}
+
+enum rnic_admin_status rnic_cq_query(RnicState *s,
+                                     const struct rnic_admin_sqe *sqe,
+                                     struct rnic_admin_cqe *cqe)
+{
+    RnicCq *cq = rnic_cq_get(s, le32_to_cpu(sqe->object.number));
+
+    if (!cq) {
+        return RNIC_ST_INVALID_CQ;
+    }
+    fill_result(cq, cqe);
+    return RNIC_ST_OK;
+}
+
+static void destroy(RnicState *s, RnicCq *cq)
+{
+    trace_rnic_cq_destroyed(cq->cqn);
+    rnic_table_remove(&s->cqs, cq->cqn);
+    if (cq->eq) {
+        rnic_eq_unref(cq->eq);
+    }
+    rnic_queue_memory_free(&cq->mem);
+    qemu_mutex_destroy(&cq->lock);
+    g_free(cq);
+}
+
+enum rnic_admin_status rnic_cq_destroy(RnicState *s,
+                                       const struct rnic_admin_sqe *sqe)
+{
+    RnicCq *cq = rnic_cq_get(s, le32_to_cpu(sqe->object.number));
+
+    if (!cq) {
+        return RNIC_ST_INVALID_CQ;
+    }
+    if (cq->users) {
+        return RNIC_ST_CQ_IN_USE;
+    }
+    destroy(s, cq);
+    return RNIC_ST_OK;
+}
+
+void rnic_cq_reset(RnicState *s)
+{
+    RnicCq *cq;
+    uint32_t cqn;
+
+    RNIC_TABLE_FOREACH(&s->cqs, cqn, cq) {
+        destroy(s, cq);
+    }
+}
+
+RnicCq *rnic_cq_get(RnicState *s, uint32_t cqn)
+{
+    return rnic_table_get(&s->cqs, cqn);
+}
+
+uint32_t rnic_cq_number(const RnicCq *cq)
+{
+    return cq->cqn;
+}
+
+void rnic_cq_ref(RnicCq *cq)
+{
+    cq->users++;
+}
+
+void rnic_cq_unref(RnicCq *cq)
+{
+    cq->users--;
+}
+
+static void fail(RnicState *s, RnicCq *cq, enum rnic_async_event event)
+{
+    cq->failed = true;
+    trace_rnic_err_cq_failed(cq->cqn, event);
+    rnic_async_event(s, event, RNIC_RESOURCE_CQ, cq->cqn, 0, 0);
+}
+
+static bool has_room(RnicState *s, RnicCq *cq)
+{
+    if (cq->producer - cq->consumer < cq->depth) {
+        return true;
+    }
+    if (!rnic_record_load32(s, &cq->mem,
+                            offsetof(struct rnic_cq_record, consumer),
+                            &cq->consumer)) {
+        fail(s, cq, RNIC_AE_CQ_ERROR);
+        return false;
+    }
+    if (cq->producer - cq->consumer >= cq->depth) {
+        fail(s, cq, RNIC_AE_CQ_OVERFLOW);
+        return false;
+    }
+    return true;
+}
+
+/* The last word carries the phase: it must appear after all the others. */
+static bool write_cqe(RnicState *s, RnicCq *cq, const struct rnic_cqe *cqe)
+{
+    const uint32_t body = offsetof(struct rnic_cqe, status);
+    uint64_t at = (uint64_t)(cq->producer & (cq->depth - 1)) * sizeof(*cqe);
+    uint32_t last;
+
+    memcpy(&last, &cqe->status, sizeof(last));
+    return rnic_ring_write(s, &cq->mem, 0, at, cqe, body) &&
+           rnic_ring_store32(s, &cq->mem, 0, at + body, le32_to_cpu(last));
+}
+
+static void post_event(RnicState *s, RnicCq *cq)
+{
+    cq->armed = 0;
+    cq->event_held = false;
+    cq->event_out = true;
+    cq->event_at = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
+    rnic_eq_post_completion(s, cq->eq, cq->cqn, &cq->last_event,
+                            &cq->event_posted);
+}
+
+/* True: the event waits, for this CQE or since an earlier one. */
+static bool hold_event(RnicCq *cq)
+{
+    int64_t now = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
+
+    if (!cq->event_held) {
+        cq->release_at = now + cq->hold_ns;
+    }
+    cq->event_held = now < cq->release_at;
+    return cq->event_held;
+}
+
+/*
+ * V8.2.5-9 to 12: which completions an armed CQ reports.  Errors and solicited
+ * messages are reported at once.
+ */
+static void notify(RnicState *s, RnicCq *cq, const struct rnic_cqe *cqe,
+                   bool may_hold)
+{
+    bool solicited = cqe->status != RNIC_WC_SUCCESS ||
+                     (cqe->flags & RNIC_CQE_SOLICITED);
+
+    if (!cq->eq || !cq->armed ||
+        (!(cq->armed & RNIC_ARM_NEXT) && !solicited)) {
+        return;
+    }
+    if (!may_hold || solicited || !hold_event(cq)) {
+        post_event(s, cq);
+    }
+}
+
+void rnic_cq_release_event(RnicState *s, RnicCq *cq)
+{
+    QEMU_LOCK_GUARD(&cq->lock);
+
+    if (cq->event_held) {
+        post_event(s, cq);
+    }
+}
+
+bool rnic_cq_post(RnicState *s, RnicCq *cq, struct rnic_cqe *cqe,
+                  bool may_hold, int64_t *release_at)
+{
+    QEMU_LOCK_GUARD(&cq->lock);
+
+    *release_at = 0;
+    if (cq->failed || !has_room(s, cq)) {
+        return false;
+    }
+    if (!(cq->producer & cq->depth)) {
+        cqe->flags |= RNIC_CQE_PHASE;
+    }
+    if (!write_cqe(s, cq, cqe)) {
+        fail(s, cq, RNIC_AE_CQ_ERROR);
+        return false;
+    }
+    cq->producer++;
+    rnic_count(&s->counters.cqes, 1);
+    rnic_count(&s->counters.cqe_errors, cqe->status != RNIC_WC_SUCCESS);
+    trace_rnic_cqe(cq->cqn, le32_to_cpu(cqe->qpn), le64_to_cpu(cqe->wr_id),
+                   cqe->status, cqe->opcode, cqe->flags);
+    notify(s, cq, cqe, may_hold);
+    if (cq->event_held) {
+        *release_at = cq->release_at;
+    }
+    return true;
+}
+
+/*
+ * How long the guest took from the event to arming again is what an event
+ * costs it.  Held for several times as long, a stream's events take but a
+ * small part of the guest's time, on fast guests and on slow ones.
+ */
+static void measure(RnicState *s, RnicCq *cq)
+{
+    int64_t taken;
+
+    if (cq->event_out) {
+        taken = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL) - cq->event_at;
+        cq->hold_ns = MIN(taken * HOLD_FACTOR,
+                          s->config.event_hold_us * 1000LL);
+        cq->event_out = false;
+    }
+}
+
+bool rnic_cq_on_page(RnicState *s, uint32_t page, uint32_t cqn)
+{
+    const RnicCq *cq = rnic_cq_get(s, cqn);
+
+    return cq && cq->doorbell_page == page;
+}
+
+bool rnic_cq_arm(RnicState *s, uint32_t page, uint32_t value)
+{
+    uint32_t cqn = value & RNIC_OBJECT_NUMBER_MASK;
+    RnicCq *cq = rnic_cq_get(s, cqn);
+
+    if (!rnic_cq_on_page(s, page, cqn) ||
+        (value & ~(RNIC_OBJECT_NUMBER_MASK | RNIC_ARM_NEXT |
+                   RNIC_ARM_SOLICITED))) {
+        return false;
+    }
+    QEMU_LOCK_GUARD(&cq->lock);
+    measure(s, cq);
+    cq->armed |= value & (RNIC_ARM_NEXT | RNIC_ARM_SOLICITED);
+    trace_rnic_cq_armed(cq->cqn, cq->armed);
+    return true;
+}

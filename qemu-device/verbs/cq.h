@@ -1,0 +1,55 @@
+/*
+ * rnic: completion queues
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#ifndef HW_RNIC_CQ_H
+#define HW_RNIC_CQ_H
+
+#include "hw/rnic/base/rnic.h"
+
+enum rnic_admin_status rnic_cq_create(RnicState *s,
+                                      const struct rnic_admin_sqe *sqe,
+                                      struct rnic_admin_cqe *cqe);
+enum rnic_admin_status rnic_cq_query(RnicState *s,
+                                     const struct rnic_admin_sqe *sqe,
+                                     struct rnic_admin_cqe *cqe);
+enum rnic_admin_status rnic_cq_destroy(RnicState *s,
+                                       const struct rnic_admin_sqe *sqe);
+void rnic_cq_reset(RnicState *s);
+
+/* NULL if there is no such CQ. */
+RnicCq *rnic_cq_get(RnicState *s, uint32_t cqn);
+uint32_t rnic_cq_number(const RnicCq *cq);
+
+/* A work queue comes to use the CQ, or ceases to. */
+void rnic_cq_ref(RnicCq *cq);
+void rnic_cq_unref(RnicCq *cq);
+
+/*
+ * Add @cqe; its phase is set here.  Notifies by the rules of 8.2.5.  False
+ * when it could not be made: the CQ is full (AE CQ_OVERFLOW, once) or its
+ * memory cannot be written (AE CQ_ERROR, once).  The CQ stays failed.
+ *
+ * @may_hold: the event of this CQE may be held back (moderation.h).  If it is,
+ * rnic_cq_release_event() must follow by *@release_at, nanoseconds of the
+ * virtual clock; 0 if none is held.  Any thread.
+ */
+bool rnic_cq_post(RnicState *s, RnicCq *cq, struct rnic_cqe *cqe,
+                  bool may_hold, int64_t *release_at);
+
+/* Send the event that is held back, if there is one.  Any thread. */
+void rnic_cq_release_event(RnicState *s, RnicCq *cq);
+
+/*
+ * RNIC_DB_CQ_ARM on doorbell page @page; @value as written.  Takes effect
+ * before it returns: a completion made after the guest's write notifies.
+ * False if the doorbell is not the page's to ring.  Under the big lock.
+ */
+bool rnic_cq_arm(RnicState *s, uint32_t page, uint32_t value);
+
+/* Whether doorbell page @page may name CQ @cqn.  Under the big lock. */
+bool rnic_cq_on_page(RnicState *s, uint32_t page, uint32_t cqn);
+
+#endif /* HW_RNIC_CQ_H */

@@ -1,0 +1,286 @@
+/*
+ * rnic: the inside of a queue pair, shared by qp*.c, send-queue.c,
+ * receive-queue.c, transmit.c, receive.c and flush.c
+ *
+ * Who owns what: each part below names its file; the others use functions.
+ * All of it is the worker's, except for what says otherwise and for what
+ * creation fixes; a turn begins with rnic_qp_begin_turn().
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#ifndef HW_RNIC_QP_INTERNAL_H
+#define HW_RNIC_QP_INTERNAL_H
+
+#include "qp.h"
+#include "busy-poll.h"
+#include "cq.h"
+#include "moderation.h"
+#include "hw/rnic/guest/queue-memory.h"
+#include "receive-ring.h"
+#include "srq.h"
+#include "hw/rnic/stream/stream.h"
+#include "hw/rnic/stream/worker.h"
+
+/* send-queue.c: a WR whose processing has begun and that is not completed. */
+typedef struct RnicSendWork {
+    uint64_t wr_id;
+    uint32_t end;               /* SQ consumer index behind it, units */
+    uint8_t opcode;
+    bool signaled;
+    bool done;
+    /* Read types */
+    uint32_t sink_stag;
+    uint64_t sink_to;
+    uint32_t length;
+    uint32_t received;
+    QSIMPLEQ_ENTRY(RnicSendWork) next;
+} RnicSendWork;
+
+/* send-queue.c */
+typedef struct RnicSendQueue {
+    uint32_t depth;             /* units */
+    uint32_t producer;          /* as last read from the record */
+    uint32_t consumer;          /* next WQE to fetch */
+    uint32_t published;         /* sq_event in the record */
+    bool fetched;               /* wqe holds the WQE at consumer */
+    /* Read as structs of the guest's interface, hence aligned. */
+    uint8_t wqe[RNIC_SQ_MAX_UNITS * RNIC_SQ_UNIT] QEMU_ALIGNED(8);
+    /*
+     * WRs in order, begun and not completed.  Its head is always a Read that
+     * waits for its response: everything else is done when it has been sent,
+     * and what is done leaves from the head.
+     */
+    QSIMPLEQ_HEAD(, RnicSendWork) works;
+    uint32_t reads;             /* Read types among them that are not done */
+} RnicSendQueue;
+
+/* receive-queue.c */
+typedef struct RnicReceiveQueue {
+    RnicSrq *srq;               /* where WQEs come from, NULL: from ring */
+    RnicReceiveRing ring;
+    uint32_t published;         /* rq_event in the record */
+    bool taken;                 /* wqe is being filled */
+    RnicReceiveWqe wqe;
+    uint64_t room;              /* octets in all SGEs */
+    uint32_t limit;             /* QP RQ Limit, with an S-RQ (V6.3.8-5) */
+    bool limit_armed;
+} RnicReceiveQueue;
+
+/* read-queue.c: a Read Request of the peer that waits to be answered. */
+typedef struct RnicInboundRead {
+    IwarpReadRequest request;
+    IwarpEcho echo;
+} RnicInboundRead;
+
+typedef struct RnicReadQueue {
+    RnicInboundRead *slots;     /* of size ird, made with the first request */
+    uint32_t size;
+    uint32_t head;
+    uint32_t count;
+} RnicReadQueue;
+
+/* transmit.c: the message being sent. */
+typedef enum RnicJobKind {
+    RNIC_JOB_NONE,
+    RNIC_JOB_WORK,              /* the WQE in sq.wqe */
+    RNIC_JOB_READ_RESPONSE,     /* the head of the read queue */
+    RNIC_JOB_RTR,               /* RFC 6581 ready-to-receive */
+} RnicJobKind;
+
+typedef struct RnicJob {
+    RnicJobKind kind;
+    bool was_response;          /* the last job, to take turns */
+    uint32_t offset;            /* payload octets framed so far */
+    uint64_t mapping;           /* a response's, see rnic_target_hold() */
+    IwarpTxMessage msg;
+    uint8_t header[IWARP_RDMAP_HEADER_MAX];
+} RnicJob;
+
+struct RnicQp {
+    RnicState *s;
+    RnicWorker *worker;
+    uint32_t qpn;
+    uint8_t state;              /* enum rnic_qp_state; qp-state.c */
+    uint32_t enables;           /* RNIC_QP_* */
+    uint32_t doorbell_page;
+    uint16_t ird;
+    uint16_t ord;
+    uint8_t max_send_sge;
+    uint8_t max_write_sge;
+    RnicAccessor who;
+    RnicCq *send_cq;
+    RnicCq *recv_cq;
+    RnicQueueMemory mem;
+    QEMUBH *bh;                 /* one turn of work */
+    uint32_t windows;           /* bound through this QP; TPT lock */
+    void *claimed_by;           /* endpoint of the connection being set up;
+                                 * main loop only */
+
+    RnicStream *stream;         /* NULL: none associated */
+    uint64_t cookie;
+    bool started;               /* the guest knows of the connection */
+    RnicSendQueue sq;
+    RnicReceiveQueue rq;
+    RnicReadQueue reads;
+    uint64_t incoming_mapping;  /* of the tagged message being placed, see
+                                 * rnic_target_hold(); receive.c */
+    RnicJob job;
+    RnicModeration moderation;
+    RnicBusyPoll busy_poll;
+
+    /* qp-state.c */
+    QEMUTimer *timer;           /* bounds the stay in Closing, Terminate; it
+                                 * fires in the main loop */
+    int64_t deadline_ms;        /* of the stay, virtual clock */
+    bool flushing;              /* STILL_FLUSHING until flush.c is done */
+    bool quiet_error;           /* Terminate entered without an event */
+    bool last_wqe_told;         /* see RNIC_QP_LAST_WQE_EVENT */
+    uint8_t terminate_origin;
+    uint8_t terminate_length;
+    uint16_t terminate_code;
+    uint8_t terminate[RNIC_TERMINATE_MAX];
+    uint8_t mpa_revision;
+    uint8_t mpa_flags;
+    uint64_t bytes_sent;
+    uint64_t bytes_received;
+};
+
+/* ------------------------------------------------------------ qp.c */
+
+/* Have the QP take a turn soon.  Any thread that knows the QP exists. */
+void rnic_qp_kick(RnicQp *qp);
+
+/*
+ * A turn: what the worker does for one QP at a stretch.  It is bounded, and
+ * reads the TPT from beginning to end.
+ */
+void rnic_qp_begin_turn(RnicQp *qp);
+void rnic_qp_end_turn(RnicQp *qp);
+
+/*
+ * Run @fn as a turn of the QP and wait for it, see rnic_worker_call().  Not
+ * from within a turn: that holds the TPT lock already.
+ */
+void rnic_qp_call(RnicQp *qp, RnicWorkerFn *fn, void *opaque);
+
+/* -------------------------------------------------- qp-state.c */
+
+/* An error tied to a WR whose CQE has been posted: to Terminate, no event. */
+void rnic_qp_work_error(RnicQp *qp, IwarpTermCode term);
+/* An error of an incoming message or of the LLP: event, then Terminate. */
+void rnic_qp_stream_error(RnicQp *qp, enum rnic_async_event event,
+                          const IwarpError *error);
+/* The same without an incoming message to show. */
+void rnic_qp_local_error(RnicQp *qp, enum rnic_async_event event,
+                         IwarpTermCode term);
+/* A Terminate has arrived. */
+void rnic_qp_terminate_received(RnicQp *qp, const IwarpTerminate *terminate,
+                                const IwarpSegment *segment);
+/* The peer's FIN has arrived. */
+void rnic_qp_peer_closed(RnicQp *qp);
+/* The LLP failed: RNIC_IO_RESET or RNIC_IO_LOST. */
+void rnic_qp_stream_failed(RnicQp *qp, RnicIo io);
+/* Whether the state diagram has this transition by Modify QP. */
+bool rnic_qp_transition_exists(uint8_t from, uint8_t to);
+/* Modify QP, one of those. */
+enum rnic_admin_status rnic_qp_change_state(RnicQp *qp, uint8_t next);
+/* One turn in Closing, Terminate or Error. */
+void rnic_qp_closing_turn(RnicQp *qp);
+/* The stream's stage has been written, or the socket can take more of it. */
+void rnic_qp_output_progress(RnicQp *qp, RnicIo io);
+/* Drop the stream, if any, for Destroy QP and reset; no event. */
+void rnic_qp_drop_stream(RnicQp *qp, bool abort);
+
+/* ------------------------------------------------ send-queue.c */
+
+void rnic_sq_init(RnicSendQueue *sq, uint32_t depth);
+/* Forget all works without completing them. */
+void rnic_sq_cleanup(RnicSendQueue *sq);
+/* Is there a WQE at the consumer index?  Publishes the event index if not. */
+bool rnic_sq_has_wqe(RnicQp *qp);
+/* No WR begun or posted that is not completed. */
+bool rnic_sq_idle(RnicQp *qp);
+
+typedef enum RnicSqStep {
+    RNIC_SQ_EMPTY,              /* no WQE, or it has to wait */
+    RNIC_SQ_LOCAL,              /* a local operation was done; go on */
+    RNIC_SQ_MESSAGE,            /* the job holds the message to send */
+    RNIC_SQ_FAILED,             /* the QP has left RTS */
+} RnicSqStep;
+
+/* Begin the next WR, as far as fences and ORD let it. */
+RnicSqStep rnic_sq_begin(RnicQp *qp, RnicJob *job);
+/* Is there another WQE behind that of the WR begun last, for all that is known? */
+bool rnic_sq_has_next(const RnicQp *qp);
+/* The message of the WR begun last has been handed to the LLP. */
+void rnic_sq_sent(RnicQp *qp);
+/* The source of the WR begun last cannot be read. */
+void rnic_sq_source_error(RnicQp *qp, RnicAccessResult result);
+/* Map octets [offset, offset + len) of the message of the WR begun last.
+ * Inline data come as a span of host memory. */
+RnicAccessResult rnic_sq_map(RnicQp *qp, uint32_t offset, uint32_t len,
+                             RnicDmaMap *map, bool *dma_ok);
+/* The Read that awaits its response, NULL if none. */
+RnicSendWork *rnic_sq_current_read(RnicQp *qp);
+/* It is complete: all placed. */
+void rnic_sq_read_done(RnicQp *qp);
+/* Complete the WR that a received Terminate concerns, if it is clear. */
+void rnic_sq_remote_error(RnicQp *qp, const IwarpTerminate *terminate);
+/* Flush up to @max WRs; returns how many. */
+unsigned rnic_sq_flush(RnicQp *qp, unsigned max);
+
+enum rnic_wc_status rnic_access_status(RnicAccessResult result);
+
+/* --------------------------------------------- receive-queue.c */
+
+/* Take the next WQE for an incoming message, from the S-RQ if there is one. */
+typedef enum RnicRqTake {
+    RNIC_RQ_TAKEN,
+    RNIC_RQ_EMPTY,
+    RNIC_RQ_BROKEN,             /* completed in error, the QP has left RTS */
+} RnicRqTake;
+
+RnicRqTake rnic_rq_take(RnicQp *qp);
+/* Set the RQ Limit and arm it (V6.3.8-7). */
+void rnic_rq_arm_limit(RnicQp *qp, uint32_t limit);
+/* Map or copy to octets [offset, offset + len) of the WQE taken. */
+RnicAccessResult rnic_rq_map(RnicQp *qp, uint64_t offset, uint32_t len,
+                             RnicDmaMap *map, bool *dma_ok);
+RnicAccessResult rnic_rq_check(RnicQp *qp, uint64_t offset, uint32_t len);
+RnicAccessResult rnic_rq_write(RnicQp *qp, uint64_t offset, const void *buf,
+                               uint32_t len, bool *dma_ok);
+/* Complete the WQE taken with success. */
+void rnic_rq_complete(RnicQp *qp, uint32_t byte_len, bool solicited,
+                      bool invalidated, uint32_t stag);
+/* Complete it in error; the QP goes to Terminate with @term. */
+void rnic_rq_fail(RnicQp *qp, enum rnic_wc_status status,
+                  const IwarpError *error);
+/* Flush up to @max WQEs, of an S-RQ only the one taken (V6.3.6-3). */
+unsigned rnic_rq_flush(RnicQp *qp, unsigned max);
+
+/* ------------------------------------------------ read-queue.c */
+
+bool rnic_reads_push(RnicQp *qp, const IwarpSegment *segment);
+const RnicInboundRead *rnic_reads_head(const RnicQp *qp);
+void rnic_reads_pop(RnicQp *qp);
+void rnic_reads_clear(RnicQp *qp);
+
+/* -------------------------------------------------- transmit.c */
+
+/* One turn of sending in RTS. */
+void rnic_transmit(RnicQp *qp);
+/* First of all, send the RTR of kind @rtr (IWARP_RTR_*). */
+void rnic_transmit_rtr(RnicQp *qp, uint8_t rtr);
+
+/* --------------------------------------------------- receive.c */
+
+/* One turn of receiving; the socket is readable. */
+void rnic_receive(RnicQp *qp);
+
+/* ----------------------------------------------------- flush.c */
+
+/* One turn of flushing; false when all is done. */
+bool rnic_flush_turn(RnicQp *qp, bool sq);
+
+#endif /* HW_RNIC_QP_INTERNAL_H */

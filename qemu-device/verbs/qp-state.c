@@ -1,0 +1,548 @@
+/*
+ * rnic: the states of a queue pair (6.2) and the end of its stream
+ *
+ *     Idle --(CM)--> RTS --> Closing --> Idle
+ *                     |         |
+ *                     +--> Terminate --> Error --(Modify)--> Idle
+ *
+ * Terminate: the message has been staged, FIN follows it, and the QP waits,
+ * for a bounded time, for the peer's FIN.  WRs are flushed from there on
+ * (V6.2.3-7).  Error: no stream is associated, everything is flushed.
+ *
+ * A function here may drop qp->stream: callers must not use it afterwards
+ * unless the QP is still in RTS.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#include "qemu/osdep.h"
+#include "qemu/timer.h"
+#include "hw/rnic/connect/cm.h"
+#include "hw/rnic/guest/event-queue.h"
+#include "qp-internal.h"
+#include "hw/rnic/base/trace.h"
+
+enum {
+    /* V6.2.3-5, V6.2.5-9: how long a silent peer can hold a QP. */
+    CLOSE_TIMEOUT_MS = 10 * 1000,
+    DISCARDED_PER_TURN = 64,
+};
+
+static void set_state(RnicQp *qp, uint8_t state)
+{
+    trace_rnic_qp_state(qp->qpn, qp->state, state);
+    qp->state = state;
+}
+
+static void async_event(RnicQp *qp, enum rnic_async_event event)
+{
+    rnic_async_event(qp->s, event, RNIC_RESOURCE_QP, qp->qpn, qp->state,
+                     qp->terminate_code);
+}
+
+/* ----------------------------------------------- end of the stream */
+
+static void stream_is_gone(RnicQp *qp)
+{
+    qp->stream = NULL;
+    qp->job = (RnicJob) { };
+    qp->started = false;
+    if (qp->timer) {
+        timer_del(qp->timer);
+    }
+    rnic_reads_clear(qp);
+}
+
+void rnic_qp_drop_stream(RnicQp *qp, bool abort)
+{
+    RnicStream *st = qp->stream;
+
+    if (!st) {
+        return;
+    }
+    if (abort) {
+        rnic_stream_abort(st);
+    } else {
+        /* As much as the host's socket takes still goes out. */
+        rnic_stream_flush(st);
+        rnic_stream_close(st);
+    }
+    stream_is_gone(qp);
+}
+
+/* Error is entered without a stream (V6.2.4-1); @event 0: none. */
+static void enter_error(RnicQp *qp, bool abort, enum rnic_async_event event)
+{
+    bool had_stream = qp->stream != NULL;
+    RnicJob job = qp->job;
+
+    rnic_qp_drop_stream(qp, abort);
+    /* The flush has to know of a WR that was being sent. */
+    qp->job.kind = job.kind == RNIC_JOB_WORK ? job.kind : RNIC_JOB_NONE;
+    set_state(qp, RNIC_QPS_ERROR);
+    qp->flushing = true;
+    if (event) {
+        async_event(qp, event);
+    }
+    if (had_stream) {
+        rnic_cm_stream_event(qp->s, RNIC_CM_DISCONNECTED, qp->qpn,
+                             qp->cookie, qp->terminate_code);
+    }
+    rnic_qp_kick(qp);
+}
+
+/* V6.2.5-10: reset and state first, then the event. */
+static void bad_close(RnicQp *qp)
+{
+    trace_rnic_err_bad_close(qp->qpn);
+    enter_error(qp, true, RNIC_AE_BAD_CLOSE);
+}
+
+static void close_timeout_turn(void *opaque)
+{
+    RnicQp *qp = opaque;
+
+    /* The QP may have gone on while the main loop was on its way here. */
+    if (qemu_clock_get_ms(QEMU_CLOCK_VIRTUAL) < qp->deadline_ms) {
+        return;
+    }
+    trace_rnic_qp_close_timeout(qp->qpn, qp->state);
+    if (qp->state == RNIC_QPS_CLOSING) {
+        enter_error(qp, true, RNIC_AE_LLP_LOST);
+    } else if (qp->state == RNIC_QPS_TERMINATE) {
+        enter_error(qp, true, qp->quiet_error ? RNIC_AE_BAD_CLOSE : 0);
+    }
+}
+
+static void close_timeout(void *opaque)
+{
+    RnicQp *qp = opaque;
+
+    rnic_qp_call(qp, close_timeout_turn, qp);
+}
+
+static void start_timer(RnicQp *qp)
+{
+    if (!qp->timer) {
+        qp->timer = timer_new_ms(QEMU_CLOCK_VIRTUAL, close_timeout, qp);
+    }
+    qp->deadline_ms = qemu_clock_get_ms(QEMU_CLOCK_VIRTUAL) + CLOSE_TIMEOUT_MS;
+    timer_mod(qp->timer, qp->deadline_ms);
+}
+
+/* ---------------------------------------------------------- closing */
+
+static void start_closing(RnicQp *qp)
+{
+    set_state(qp, RNIC_QPS_CLOSING);
+    start_timer(qp);
+    qp->stream->fin_wanted = true;
+    rnic_qp_kick(qp);
+    rnic_qp_output_progress(qp, rnic_stream_flush(qp->stream));
+}
+
+/* V6.2.5-11: flushed, closed both ways; event first, then Idle. */
+static void closing_done(RnicQp *qp)
+{
+    rnic_qp_drop_stream(qp, false);
+    async_event(qp, RNIC_AE_LLP_CLOSE_COMPLETE);
+    set_state(qp, RNIC_QPS_IDLE);
+    rnic_cm_stream_event(qp->s, RNIC_CM_DISCONNECTED, qp->qpn, qp->cookie, 0);
+}
+
+static void closing_turn(RnicQp *qp)
+{
+    RnicStream *st = qp->stream;
+
+    if (!rnic_sq_idle(qp) || rnic_reads_head(qp)) {
+        bad_close(qp);
+        return;
+    }
+    if (rnic_flush_turn(qp, false)) {
+        rnic_qp_kick(qp);
+        return;
+    }
+    if (st->fin_sent && st->fin_received) {
+        closing_done(qp);
+    }
+}
+
+/* ------------------------------------------------------- terminate */
+
+static void keep_terminate(RnicQp *qp, const IwarpError *error, uint8_t origin)
+{
+    memset(qp->terminate, 0, sizeof(qp->terminate));
+    qp->terminate_length = iwarp_terminate_encode(error, qp->terminate);
+    qp->terminate_origin = origin;
+    qp->terminate_code = error->term;
+}
+
+static void stage_terminate(RnicQp *qp, const IwarpError *error)
+{
+    RnicStream *st = qp->stream;
+    uint8_t octets[IWARP_TERMINATE_WIRE_MAX];
+    struct iovec span = { octets };
+    IwarpTxFrame frame;
+
+    span.iov_len = iwarp_tx_terminate(&st->tx, error, &frame, octets);
+    iwarp_tx_commit(&st->tx, &frame);
+    rnic_stream_stage_octets(st, &span, 1, 0);
+    rnic_count(&qp->s->counters.terminates_sent, 1);
+    trace_rnic_terminate_sent(qp->qpn, error->term);
+}
+
+/* @event 0: the error is shown by a CQE, or Modify QP asked for it. */
+static void enter_terminate(RnicQp *qp, enum rnic_async_event event,
+                            const IwarpError *error)
+{
+    if (qp->state != RNIC_QPS_RTS) {
+        return;                 /* the first error counts */
+    }
+    keep_terminate(qp, error, 1);
+    stage_terminate(qp, error);
+    set_state(qp, RNIC_QPS_TERMINATE);
+    qp->quiet_error = !event;
+    qp->flushing = true;
+    start_timer(qp);
+    qp->stream->fin_wanted = true;
+    if (event) {
+        async_event(qp, event);
+    }
+    rnic_qp_kick(qp);
+    rnic_qp_output_progress(qp, rnic_stream_flush(qp->stream));
+}
+
+void rnic_qp_work_error(RnicQp *qp, IwarpTermCode term)
+{
+    IwarpError error = iwarp_error_local(term);
+
+    enter_terminate(qp, 0, &error);
+}
+
+void rnic_qp_stream_error(RnicQp *qp, enum rnic_async_event event,
+                          const IwarpError *error)
+{
+    IwarpError copy = *error;   /* it may be part of the stream */
+
+    enter_terminate(qp, event, &copy);
+}
+
+void rnic_qp_local_error(RnicQp *qp, enum rnic_async_event event,
+                         IwarpTermCode term)
+{
+    IwarpError error = iwarp_error_local(term);
+
+    enter_terminate(qp, event, &error);
+}
+
+void rnic_qp_terminate_received(RnicQp *qp, const IwarpTerminate *terminate,
+                                const IwarpSegment *segment)
+{
+    IwarpTerminate copy = *terminate;
+    IwarpError error = {
+        .term = copy.term,
+        .echo = { .segment_len = copy.segment_len, .ddp_len = copy.ddp_len },
+    };
+
+    memcpy(error.echo.ddp, copy.ddp, sizeof(copy.ddp));
+    if (copy.has_read) {
+        error.echo.rdma_len = IWARP_ECHO_RDMA;
+        iwarp_read_request_encode(&copy.read, error.echo.rdma);
+    }
+    rnic_count(&qp->s->counters.terminates_received, 1);
+    trace_rnic_terminate_received(qp->qpn, copy.term, copy.siw_layout);
+    set_state(qp, RNIC_QPS_TERMINATE);
+    keep_terminate(qp, &error, 2);
+    rnic_sq_remote_error(qp, &copy);
+    async_event(qp, RNIC_AE_TERMINATE_RECEIVED);
+    /* V6.2.2.3-7: nothing is left to wait for. */
+    enter_error(qp, false, 0);
+}
+
+/* ------------------------------------------------- what the LLP does */
+
+void rnic_qp_peer_closed(RnicQp *qp)
+{
+    rnic_cm_stream_event(qp->s, RNIC_CM_PEER_CLOSE, qp->qpn, qp->cookie, 0);
+    if (rnic_sq_idle(qp) && !rnic_reads_head(qp) &&
+        iwarp_rx_idle(&qp->stream->rx)) {
+        start_closing(qp);
+    } else {
+        rnic_qp_local_error(qp, RNIC_AE_BAD_LLP_CLOSE, IWARP_TERM_STREAM);
+    }
+}
+
+void rnic_qp_stream_failed(RnicQp *qp, RnicIo io)
+{
+    enum rnic_async_event event = io == RNIC_IO_LOST ? RNIC_AE_LLP_LOST
+                                                     : RNIC_AE_LLP_RESET;
+
+    trace_rnic_err_llp(qp->qpn, qp->state, io == RNIC_IO_LOST);
+    switch (qp->state) {
+    case RNIC_QPS_CLOSING:      /* V6.2.5-9 */
+        event = RNIC_AE_LLP_LOST;
+        break;
+    case RNIC_QPS_TERMINATE:    /* V6.2.3-8, -9 */
+        event = qp->quiet_error ? RNIC_AE_BAD_CLOSE : 0;
+        break;
+    default:
+        break;
+    }
+    enter_error(qp, true, event);
+}
+
+void rnic_qp_output_progress(RnicQp *qp, RnicIo io)
+{
+    if (io == RNIC_IO_RESET || io == RNIC_IO_LOST) {
+        rnic_qp_stream_failed(qp, io);
+    } else if (io == RNIC_IO_OK && qp->state != RNIC_QPS_RTS) {
+        rnic_qp_kick(qp);
+    }
+}
+
+/* In Terminate what arrives is ignored; the peer's FIN ends the state. */
+static void discard_input(RnicQp *qp)
+{
+    uint8_t sink[16 * 1024];
+    struct iovec iov = { sink, sizeof(sink) };
+    size_t n;
+
+    for (int i = 0; i < DISCARDED_PER_TURN; i++) {
+        RnicIo io = rnic_stream_readv(qp->stream, &iov, 1, &n);
+
+        if (io == RNIC_IO_EOF) {
+            rnic_stream_pause_reading(qp->stream);
+            rnic_qp_kick(qp);
+            return;
+        }
+        if (io == RNIC_IO_BLOCKED) {
+            return;
+        }
+        if (io != RNIC_IO_OK) {
+            rnic_qp_stream_failed(qp, io);
+            return;
+        }
+    }
+}
+
+/* V6.2.5-7: data during the close is an error, FIN is what is awaited. */
+static void closing_input(RnicQp *qp)
+{
+    uint8_t octet;
+    struct iovec iov = { &octet, 1 };
+    size_t n;
+
+    switch (rnic_stream_readv(qp->stream, &iov, 1, &n)) {
+    case RNIC_IO_OK:
+        bad_close(qp);
+        break;
+    case RNIC_IO_EOF:
+        rnic_stream_pause_reading(qp->stream);
+        rnic_qp_kick(qp);
+        break;
+    case RNIC_IO_BLOCKED:
+        break;
+    default:
+        rnic_qp_stream_failed(qp, RNIC_IO_LOST);
+        break;
+    }
+}
+
+static void input_turn(RnicQp *qp)
+{
+    switch (qp->state) {
+    case RNIC_QPS_RTS:
+        rnic_receive(qp);
+        break;
+    case RNIC_QPS_CLOSING:
+        closing_input(qp);
+        break;
+    default:
+        discard_input(qp);
+        break;
+    }
+}
+
+static void on_readable(void *opaque)
+{
+    RnicQp *qp = opaque;
+
+    rnic_qp_begin_turn(qp);
+    input_turn(qp);
+    rnic_qp_end_turn(qp);
+}
+
+static void on_writable(void *opaque)
+{
+    RnicQp *qp = opaque;
+
+    rnic_qp_begin_turn(qp);
+    rnic_qp_output_progress(qp, rnic_stream_flush(qp->stream));
+    if (qp->state == RNIC_QPS_RTS) {
+        rnic_transmit(qp);
+    }
+    rnic_qp_end_turn(qp);
+}
+
+/* Nothing is taken from the S-RQ in Terminate and Error. */
+static void tell_last_wqe(RnicQp *qp)
+{
+    if (qp->rq.srq && (qp->enables & RNIC_QP_LAST_WQE_EVENT) &&
+        !qp->rq.taken && !qp->last_wqe_told) {
+        qp->last_wqe_told = true;
+        async_event(qp, RNIC_AE_QP_LAST_WQE);
+    }
+}
+
+void rnic_qp_closing_turn(RnicQp *qp)
+{
+    switch (qp->state) {
+    case RNIC_QPS_CLOSING:
+        closing_turn(qp);
+        break;
+    case RNIC_QPS_TERMINATE:
+        if (rnic_flush_turn(qp, true)) {
+            rnic_qp_kick(qp);
+        }
+        tell_last_wqe(qp);
+        if (qp->stream->fin_sent && qp->stream->fin_received) {
+            enter_error(qp, false, 0);
+        }
+        break;
+    case RNIC_QPS_ERROR:
+        qp->flushing = rnic_flush_turn(qp, true);
+        if (qp->flushing) {
+            rnic_qp_kick(qp);
+        }
+        tell_last_wqe(qp);
+        break;
+    default:
+        break;
+    }
+}
+
+/* ------------------------------------------------------- Modify QP */
+
+bool rnic_qp_transition_exists(uint8_t from, uint8_t to)
+{
+    switch (from) {
+    case RNIC_QPS_IDLE:
+        return to == RNIC_QPS_RTS || to == RNIC_QPS_ERROR;
+    case RNIC_QPS_RTS:
+        return to == RNIC_QPS_CLOSING || to == RNIC_QPS_TERMINATE ||
+               to == RNIC_QPS_ERROR;
+    case RNIC_QPS_ERROR:
+        return to == RNIC_QPS_IDLE;
+    default:
+        return false;
+    }
+}
+
+static enum rnic_admin_status leave_idle(RnicQp *qp, uint8_t next)
+{
+    if (next == RNIC_QPS_RTS) {
+        return RNIC_ST_INVALID_LLP_STREAM;
+    }
+    enter_error(qp, false, 0);
+    return RNIC_ST_OK;
+}
+
+static void leave_rts(RnicQp *qp, uint8_t next)
+{
+    switch (next) {
+    case RNIC_QPS_CLOSING:
+        start_closing(qp);
+        break;
+    case RNIC_QPS_TERMINATE:
+        rnic_qp_work_error(qp, IWARP_TERM_RDMAP_LOCAL);
+        break;
+    default:
+        enter_error(qp, true, 0);
+        break;
+    }
+}
+
+static enum rnic_admin_status leave_error(RnicQp *qp)
+{
+    if (qp->flushing || rnic_flush_turn(qp, true)) {
+        return RNIC_ST_STILL_FLUSHING;
+    }
+    qp->last_wqe_told = false;
+    set_state(qp, RNIC_QPS_IDLE);
+    return RNIC_ST_OK;
+}
+
+enum rnic_admin_status rnic_qp_change_state(RnicQp *qp, uint8_t next)
+{
+    switch (qp->state) {
+    case RNIC_QPS_IDLE:
+        return leave_idle(qp, next);
+    case RNIC_QPS_RTS:
+        leave_rts(qp, next);
+        return RNIC_ST_OK;
+    default:
+        return leave_error(qp);
+    }
+}
+
+/* ------------------------------------------------------ Idle to RTS */
+
+static uint8_t mpa_flags(const IwarpMpaAgreed *agreed)
+{
+    return (agreed->crc ? RNIC_MPA_CRC : 0) |
+           (agreed->tx_markers ? RNIC_MPA_MARKERS_SENT : 0) |
+           (agreed->rx_markers ? RNIC_MPA_MARKERS_RECEIVED : 0);
+}
+
+typedef struct EstablishCall {
+    RnicQp *qp;
+    const RnicStreamSetup *setup;
+    uint64_t cookie;
+} EstablishCall;
+
+static void establish(void *opaque)
+{
+    const EstablishCall *call = opaque;
+    const RnicStreamSetup *setup = call->setup;
+    RnicQp *qp = call->qp;
+
+    qp->stream = rnic_stream_new(setup, qp->worker->sockets, on_readable,
+                                 on_writable, qp);
+    qp->cookie = call->cookie;
+    qp->mpa_revision = setup->agreed->revision;
+    qp->mpa_flags = mpa_flags(setup->agreed);
+    qp->terminate_origin = 0;
+    qp->terminate_length = 0;
+    qp->terminate_code = 0;
+    qp->quiet_error = false;
+    qp->flushing = false;
+    qp->job = (RnicJob) { };
+    rnic_qp_set_read_resources(qp, setup->agreed->ird, setup->agreed->ord);
+    set_state(qp, RNIC_QPS_RTS);
+    if (setup->initiator && setup->agreed->rtr) {
+        rnic_transmit_rtr(qp, setup->agreed->rtr);
+    }
+}
+
+void rnic_qp_establish(RnicQp *qp, const RnicStreamSetup *setup,
+                       uint64_t cookie)
+{
+    EstablishCall call = { qp, setup, cookie };
+
+    qp->claimed_by = NULL;
+    rnic_qp_call(qp, establish, &call);
+}
+
+static void start(void *opaque)
+{
+    RnicQp *qp = opaque;
+
+    qp->started = true;
+    rnic_stream_resume_reading(qp->stream);
+    rnic_qp_kick(qp);
+}
+
+void rnic_qp_start(RnicQp *qp)
+{
+    rnic_qp_call(qp, start, qp);
+}

@@ -1,0 +1,320 @@
+/*
+ * rnic: the receive queue, from WQE to filled buffer to CQE
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#include "qemu/osdep.h"
+#include "hw/rnic/guest/dma.h"
+#include "hw/rnic/guest/event-queue.h"
+#include "qp-internal.h"
+#include "hw/rnic/base/trace.h"
+
+/* Where the WQE came from, for whoever keeps count. */
+static void name_source(const RnicReceiveQueue *rq, struct rnic_cqe *cqe)
+{
+    cqe->flags |= RNIC_CQE_RECEIVE;
+    if (rq->srq) {
+        cqe->flags |= RNIC_CQE_SRQ;
+        cqe->wq_consumer = cpu_to_le32(rnic_srq_number(rq->srq));
+    } else {
+        cqe->wq_consumer = cpu_to_le32(rq->ring.consumer);
+    }
+}
+
+/* Buffers that are posted, for moderation; what is left in an S-RQ is for
+ * other QPs too. */
+static uint32_t left_to_fill(RnicQp *qp)
+{
+    RnicReceiveQueue *rq = &qp->rq;
+
+    if (rq->srq || qp->state != RNIC_QPS_RTS) {
+        return 0;
+    }
+    if (rnic_receive_ring_posted(&rq->ring) < RNIC_PLENTY_LEFT) {
+        rnic_receive_ring_load(qp->s, &qp->mem, &rq->ring);
+    }
+    return rnic_receive_ring_posted(&rq->ring);
+}
+
+static void post_cqe(RnicQp *qp, struct rnic_cqe *cqe)
+{
+    name_source(&qp->rq, cqe);
+    cqe->wr_id = cpu_to_le64(qp->rq.wqe.wr_id);
+    cqe->qpn = cpu_to_le32(qp->qpn);
+    qp->rq.taken = false;
+    rnic_count(&qp->s->counters.rq_wrs, 1);
+    if (!rnic_qp_post_cqe(qp, qp->recv_cq, cqe, left_to_fill(qp)) &&
+        qp->state == RNIC_QPS_RTS) {
+        rnic_qp_local_error(qp, RNIC_AE_CQ_RQ_ERROR, IWARP_TERM_STREAM);
+    }
+}
+
+void rnic_rq_arm_limit(RnicQp *qp, uint32_t limit)
+{
+    qp->rq.limit = limit;
+    qp->rq.limit_armed = true;
+}
+
+/*
+ * V6.3.8-6: messages being placed that have no CQE yet.  Segments are placed
+ * in order, so there is never more than the one whose WQE was just taken.
+ */
+static void check_limit(RnicQp *qp)
+{
+    const uint32_t in_progress = 1;
+
+    if (qp->rq.limit_armed && in_progress > qp->rq.limit) {
+        qp->rq.limit_armed = false;
+        rnic_async_event(qp->s, RNIC_AE_QP_RQ_LIMIT, RNIC_RESOURCE_QP,
+                         qp->qpn, qp->state, 0);
+    }
+}
+
+static RnicRingTake take(RnicQp *qp)
+{
+    RnicReceiveQueue *rq = &qp->rq;
+
+    return rq->srq ? rnic_srq_take(qp->s, rq->srq, &rq->wqe)
+                   : rnic_receive_ring_take(qp->s, &qp->mem, &rq->ring,
+                                            &rq->wqe);
+}
+
+/* The queue, or its next WQE, cannot be read. */
+static void queue_error(RnicQp *qp)
+{
+    if (qp->rq.srq) {
+        trace_rnic_ub_srq_take(qp->qpn, rnic_srq_number(qp->rq.srq));
+        rnic_qp_local_error(qp, RNIC_AE_SRQ_QP_ERROR, IWARP_TERM_STREAM);
+    } else {
+        trace_rnic_ub_rq_producer(qp->qpn, qp->rq.ring.producer,
+                                  qp->rq.ring.consumer);
+        rnic_qp_local_error(qp, RNIC_AE_QP_CATASTROPHIC, IWARP_TERM_STREAM);
+    }
+}
+
+RnicRqTake rnic_rq_take(RnicQp *qp)
+{
+    RnicReceiveQueue *rq = &qp->rq;
+
+    switch (take(qp)) {
+    case RNIC_RING_TAKEN:
+        break;
+    case RNIC_RING_EMPTY:
+        return RNIC_RQ_EMPTY;
+    default:
+        queue_error(qp);
+        return RNIC_RQ_BROKEN;
+    }
+    rq->taken = true;
+    check_limit(qp);
+    if (!rq->wqe.valid) {
+        IwarpError error = iwarp_error_local(IWARP_TERM_RDMAP_LOCAL);
+
+        rnic_rq_fail(qp, RNIC_WC_INVALID_WQE, &error);
+        return RNIC_RQ_BROKEN;
+    }
+    rq->room = 0;
+    for (uint32_t i = 0; i < rq->wqe.num_sge; i++) {
+        rq->room += le32_to_cpu(rq->wqe.sge[i].length);
+    }
+    return RNIC_RQ_TAKEN;
+}
+
+/*
+ * On whose behalf the buffers of a WQE are accessed: the PD is the S-RQ's,
+ * whether STag zero may be used is the QP's to say (V6.3.5-8, -10).
+ */
+static RnicAccessor receiver(const RnicQp *qp)
+{
+    RnicAccessor who = qp->who;
+
+    if (qp->rq.srq) {
+        who.pdn = rnic_srq_pd(qp->rq.srq);
+    }
+    return who;
+}
+
+/* What is done with each part of the buffer. */
+typedef RnicAccessResult PartFn(RnicQp *qp, const RnicTarget *target,
+                                uint32_t len, void *opaque);
+
+static RnicAccessResult walk(RnicQp *qp, uint64_t offset, uint32_t len,
+                             PartFn *fn, void *opaque)
+{
+    const RnicReceiveWqe *wqe = &qp->rq.wqe;
+    RnicAccessor who = receiver(qp);
+    uint64_t start = 0;
+
+    for (uint32_t i = 0; i < wqe->num_sge && len; i++) {
+        const struct rnic_sge *sge = &wqe->sge[i];
+        uint32_t size = le32_to_cpu(sge->length);
+
+        if (offset < start + size) {
+            uint32_t skip = offset - start;
+            uint32_t part = MIN(len, size - skip);
+            RnicTarget target;
+            RnicAccessResult result = rnic_tpt_check_local(
+                qp->s, &who, le32_to_cpu(sge->stag),
+                le64_to_cpu(sge->to) + skip, part, RNIC_ACCESS_LOCAL_WRITE,
+                &target);
+
+            if (result == RNIC_ACCESS_OK) {
+                result = fn(qp, &target, part, opaque);
+            }
+            if (result != RNIC_ACCESS_OK) {
+                return result;
+            }
+            offset += part;
+            len -= part;
+        }
+        start += size;
+    }
+    return RNIC_ACCESS_OK;
+}
+
+static RnicAccessResult check_part(RnicQp *qp, const RnicTarget *target,
+                                   uint32_t len, void *opaque)
+{
+    return RNIC_ACCESS_OK;
+}
+
+RnicAccessResult rnic_rq_check(RnicQp *qp, uint64_t offset, uint32_t len)
+{
+    return walk(qp, offset, len, check_part, NULL);
+}
+
+typedef struct PartContext {
+    RnicDmaMap *map;
+    const uint8_t *buf;
+    bool ok;
+    bool full;
+} PartContext;
+
+static RnicAccessResult map_part(RnicQp *qp, const RnicTarget *target,
+                                 uint32_t len, void *opaque)
+{
+    PartContext *c = opaque;
+
+    if (c->ok && !c->full &&
+        !rnic_target_map(qp->s, target, len, c->map, &c->full)) {
+        c->ok = c->full;
+    }
+    return RNIC_ACCESS_OK;
+}
+
+RnicAccessResult rnic_rq_map(RnicQp *qp, uint64_t offset, uint32_t len,
+                             RnicDmaMap *map, bool *dma_ok)
+{
+    PartContext c = { .map = map, .ok = true };
+    RnicAccessResult result = walk(qp, offset, len, map_part, &c);
+
+    *dma_ok = c.ok;
+    return result;
+}
+
+static RnicAccessResult write_part(RnicQp *qp, const RnicTarget *target,
+                                   uint32_t len, void *opaque)
+{
+    PartContext *c = opaque;
+
+    if (c->ok && !rnic_target_write(qp->s, target, c->buf, len)) {
+        c->ok = false;
+    }
+    c->buf += len;
+    return RNIC_ACCESS_OK;
+}
+
+RnicAccessResult rnic_rq_write(RnicQp *qp, uint64_t offset, const void *buf,
+                               uint32_t len, bool *dma_ok)
+{
+    PartContext c = { .buf = buf, .ok = true };
+    RnicAccessResult result = walk(qp, offset, len, write_part, &c);
+
+    *dma_ok = c.ok;
+    return result;
+}
+
+void rnic_rq_complete(RnicQp *qp, uint32_t byte_len, bool solicited,
+                      bool invalidated, uint32_t stag)
+{
+    struct rnic_cqe cqe = {
+        .byte_len = cpu_to_le32(byte_len),
+        .stag = cpu_to_le32(invalidated ? stag : 0),
+        .status = RNIC_WC_SUCCESS,
+        .flags = (solicited ? RNIC_CQE_SOLICITED : 0) |
+                 (invalidated ? RNIC_CQE_INVALIDATED : 0),
+    };
+
+    post_cqe(qp, &cqe);
+}
+
+void rnic_rq_fail(RnicQp *qp, enum rnic_wc_status status,
+                  const IwarpError *error)
+{
+    struct rnic_cqe cqe = { .status = status };
+
+    trace_rnic_ub_rq_work_error(qp->qpn, qp->rq.wqe.wr_id, status);
+    post_cqe(qp, &cqe);
+    if (qp->state == RNIC_QPS_RTS) {
+        rnic_qp_stream_error(qp, 0, error);
+    }
+}
+
+/* The queue is empty: have the next post ring, then look once more. */
+static bool publish(RnicQp *qp)
+{
+    RnicReceiveQueue *rq = &qp->rq;
+
+    if (rq->published == rq->ring.producer) {
+        return false;
+    }
+    rq->published = rq->ring.producer;
+    if (!rnic_record_store32(qp->s, &qp->mem,
+                             offsetof(struct rnic_qp_record, rq_event),
+                             rq->published)) {
+        return false;
+    }
+    rnic_dma_barrier();
+    return true;
+}
+
+static void post_flushed(RnicQp *qp)
+{
+    post_cqe(qp, &(struct rnic_cqe) { .status = RNIC_WC_FLUSHED });
+}
+
+/* Flush one WQE of the QP's own RQ; false: there is none. */
+static bool flush_next(RnicQp *qp)
+{
+    RnicReceiveRing *ring = &qp->rq.ring;
+
+    switch (take(qp)) {
+    case RNIC_RING_TAKEN:
+        post_flushed(qp);
+        return true;
+    case RNIC_RING_EMPTY:
+        return publish(qp) && flush_next(qp);
+    default:
+        /* What cannot be understood cannot be completed either. */
+        ring->consumer = ring->producer;
+        return false;
+    }
+}
+
+unsigned rnic_rq_flush(RnicQp *qp, unsigned max)
+{
+    unsigned n = 0;
+
+    if (qp->rq.taken && max) {
+        post_flushed(qp);
+        n++;
+    }
+    if (qp->rq.srq) {
+        return n;
+    }
+    while (n < max && flush_next(qp)) {
+        n++;
+    }
+    return n;
+}

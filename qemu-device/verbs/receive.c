@@ -1,0 +1,672 @@
+/*
+ * rnic: receiving, from the socket to guest memory
+ *
+ * The engine finds what the wire alone can show wrong; here memory and queues
+ * are asked.  Where the engine allows it (no CRC, no markers) large payload
+ * goes from the socket straight to its place; out of a ring it does so with CRC
+ * too, where the FPDU has come in whole.  Every octet placed is checked in the
+ * turn that places it, since regions may vanish between turns.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#include "qemu/osdep.h"
+#include "hw/rnic/guest/dma.h"
+#include "hw/rnic/iwarp/copy.h"
+#include "qp-internal.h"
+#include "hw/rnic/base/trace.h"
+
+enum {
+    OCTETS_PER_TURN = 1024 * 1024,
+    /* Payload at least this long is worth its own place in a readv(). */
+    DIRECT_MIN = 2048,
+    /* Octets read behind the payload or FPDU in progress: the next headers. */
+    READ_BEHIND = 256,
+    /* Octets read to the buffer otherwise: many small frames at once. */
+    BUFFERED_READ = 64 * 1024,
+};
+
+/* ---------------------------------------------------- error reporting */
+
+static void fail(RnicQp *qp, enum rnic_async_event event, IwarpTermCode term)
+{
+    iwarp_rx_reject(&qp->stream->rx, term);
+    rnic_qp_stream_error(qp, event, &qp->stream->rx.error);
+}
+
+static void fail_tagged(RnicQp *qp, RnicAccessResult result)
+{
+    static const struct {
+        enum rnic_async_event event;
+        IwarpTermCode term;
+    } errors[] = {
+        [RNIC_ACCESS_INVALID_STAG] = {
+            RNIC_AE_TAGGED_INVALID_STAG, IWARP_TERM_TAGGED_STAG },
+        [RNIC_ACCESS_INVALID_PD] = {
+            RNIC_AE_TAGGED_INVALID_PD, IWARP_TERM_TAGGED_STREAM },
+        [RNIC_ACCESS_RIGHTS] = {
+            RNIC_AE_TAGGED_ACCESS, IWARP_TERM_TAGGED_STREAM },
+        [RNIC_ACCESS_WRAP] = {
+            RNIC_AE_TAGGED_WRAP, IWARP_TERM_TAGGED_WRAP },
+        [RNIC_ACCESS_BOUNDS] = {
+            RNIC_AE_TAGGED_BASE_BOUNDS, IWARP_TERM_TAGGED_BOUNDS },
+    };
+
+    fail(qp, errors[result].event, errors[result].term);
+}
+
+static void fail_receive(RnicQp *qp, enum rnic_wc_status status,
+                         IwarpTermCode term)
+{
+    iwarp_rx_reject(&qp->stream->rx, term);
+    rnic_rq_fail(qp, status, &qp->stream->rx.error);
+}
+
+/* Queue 1, or the opcode that belongs there, in the header that was wrong. */
+static bool about_read_request(const IwarpError *error)
+{
+    const IwarpEcho *echo = &error->echo;
+    IwarpDdpHeader h;
+
+    return iwarp_ddp_decode(&h, echo->ddp, echo->ddp_len) && !h.tagged &&
+           (h.qn == IWARP_QN_READ ||
+            iwarp_rdmap_opcode(h.control) == IWARP_OP_READ_REQUEST);
+}
+
+/* What the engine found, as the event of figure 37. */
+static enum rnic_async_event fault_event(const IwarpError *error)
+{
+    bool read = about_read_request(error);
+
+    switch (error->fault) {
+    case IWARP_FAULT_CRC:
+        return RNIC_AE_LLP_CRC;
+    case IWARP_FAULT_MARKER:
+        return RNIC_AE_LLP_BAD_FPDU;
+    case IWARP_FAULT_SEGMENT_SHORT:
+        return RNIC_AE_LLP_SEGMENT_SIZE;
+    case IWARP_FAULT_HEADER_SHORT:
+        return read ? RNIC_AE_BAD_READ_REQUEST : RNIC_AE_LLP_SEGMENT_SIZE;
+    case IWARP_FAULT_TAGGED_VERSION:
+    case IWARP_FAULT_UNTAGGED_VERSION:
+        return RNIC_AE_DDP_VERSION;
+    case IWARP_FAULT_RDMAP_VERSION:
+        return RNIC_AE_RDMAP_VERSION;
+    case IWARP_FAULT_QN_UNKNOWN:
+    case IWARP_FAULT_QN_OPCODE:
+        return RNIC_AE_INVALID_QUEUE_NUMBER;
+    case IWARP_FAULT_MSN_PAST:
+        return read ? RNIC_AE_IRRQ_MSN_RANGE : RNIC_AE_RQ_MSN_RANGE;
+    case IWARP_FAULT_MSN_AHEAD:
+        return read ? RNIC_AE_IRRQ_MSN_GAP : RNIC_AE_RQ_MSN_GAP;
+    case IWARP_FAULT_MO:
+    case IWARP_FAULT_HEADER_LONG:
+        return RNIC_AE_BAD_READ_REQUEST;
+    case IWARP_FAULT_NOT_LAST:
+    case IWARP_FAULT_EMPTY_NOT_LAST:
+        return RNIC_AE_NO_LAST_BIT;
+    case IWARP_FAULT_STAG_CHANGED:
+        return RNIC_AE_TAGGED_INVALID_STAG;
+    case IWARP_FAULT_TO_JUMP:
+    case IWARP_FAULT_TAGGED_LENGTH:
+        return RNIC_AE_TAGGED_BASE_BOUNDS;
+    default:
+        return RNIC_AE_UNEXPECTED_OPCODE;
+    }
+}
+
+static void engine_error(RnicQp *qp)
+{
+    const IwarpError *error = &qp->stream->rx.error;
+
+    trace_rnic_err_wire(qp->qpn, iwarp_fault_name(error->fault), error->term);
+    rnic_qp_stream_error(qp, fault_event(error), error);
+}
+
+/* ------------------------------------------------- place of a segment */
+
+typedef enum PlaceKind {
+    PLACE_NONE,
+    PLACE_WRITE,
+    PLACE_READ_RESPONSE,
+    PLACE_RECEIVE,
+} PlaceKind;
+
+static PlaceKind place_kind(IwarpOpcode opcode)
+{
+    switch (opcode) {
+    case IWARP_OP_WRITE:
+        return PLACE_WRITE;
+    case IWARP_OP_READ_RESPONSE:
+        return PLACE_READ_RESPONSE;
+    case IWARP_OP_SEND:
+    case IWARP_OP_SEND_INV:
+    case IWARP_OP_SEND_SE:
+    case IWARP_OP_SEND_SE_INV:
+        return PLACE_RECEIVE;
+    default:
+        return PLACE_NONE;
+    }
+}
+
+static RnicAccessResult tagged_target(RnicQp *qp, uint32_t offset,
+                                      uint32_t len, RnicTarget *target)
+{
+    const IwarpSegment *seg = &qp->stream->rx.segment;
+    RnicAccessResult result;
+
+    if (seg->opcode == IWARP_OP_WRITE) {
+        result = rnic_tpt_check_remote(qp->s, &qp->who, seg->stag,
+                                       seg->to + offset, len,
+                                       RNIC_ACCESS_REMOTE_WRITE, target);
+    } else {
+        result = rnic_tpt_check_read_sink(qp->s, &qp->who, seg->stag,
+                                          seg->to + offset, len, target);
+    }
+    return result == RNIC_ACCESS_OK
+           ? rnic_target_hold(target, &qp->who, &qp->incoming_mapping) : result;
+}
+
+static void place_failed(RnicQp *qp, PlaceKind kind, RnicAccessResult result)
+{
+    if (result == RNIC_ACCESS_OK) {     /* the DMA failed */
+        rnic_qp_local_error(qp, RNIC_AE_QP_CATASTROPHIC, IWARP_TERM_STREAM);
+    } else if (kind == PLACE_RECEIVE) {
+        fail_receive(qp, rnic_access_status(result), IWARP_TERM_RDMAP_LOCAL);
+    } else {
+        fail_tagged(qp, result);
+    }
+}
+
+/*
+ * Map octets [offset, offset + *@len) of the segment's payload, or a first part
+ * of them, as many as the map takes: *@len.
+ */
+static bool place_map(RnicQp *qp, uint32_t offset, size_t *len, RnicDmaMap *map)
+{
+    const IwarpSegment *seg = &qp->stream->rx.segment;
+    PlaceKind kind = place_kind(seg->opcode);
+    RnicAccessResult result;
+    RnicTarget target;
+    bool ok = true;
+    bool full;
+
+    if (kind == PLACE_RECEIVE) {
+        result = rnic_rq_map(qp, (uint64_t)seg->message_offset + offset, *len,
+                             map, &ok);
+    } else {
+        result = tagged_target(qp, offset, *len, &target);
+        ok = result != RNIC_ACCESS_OK ||
+             rnic_target_map(qp->s, &target, *len, map, &full) || full;
+    }
+    if (result == RNIC_ACCESS_OK && ok) {
+        *len = rnic_dma_map_octets(map);
+        return true;
+    }
+    rnic_dma_unmap(qp->s, map);
+    place_failed(qp, kind, result);
+    return false;
+}
+
+static void copy_to_guest(const RnicDmaMap *map, const uint8_t *octets)
+{
+    rnic_guest_memory_begin();
+    for (size_t i = 0; i < map->count; i++) {
+        iwarp_copy(map->iov[i].iov_base, octets, map->iov[i].iov_len);
+        octets += map->iov[i].iov_len;
+    }
+    rnic_guest_memory_end();
+}
+
+/* Many pages: looked up as those of a direct placement are. */
+static void place_large(RnicQp *qp)
+{
+    const IwarpRx *rx = &qp->stream->rx;
+    QEMU_UNINITIALIZED RnicDmaMap map;
+    size_t len;
+
+    for (size_t done = 0; done < rx->payload_len; done += len) {
+        len = rx->payload_len - done;
+        rnic_dma_map_init(&map, &qp->worker->window, true);
+        if (!place_map(qp, rx->payload_offset + done, &len, &map)) {
+            return;
+        }
+        copy_to_guest(&map, rx->payload + done);
+        rnic_dma_unmap(qp->s, &map);
+    }
+}
+
+static void place_payload(RnicQp *qp)
+{
+    const IwarpRx *rx = &qp->stream->rx;
+    const IwarpSegment *seg = &rx->segment;
+    PlaceKind kind = place_kind(seg->opcode);
+    RnicAccessResult result;
+    RnicTarget target;
+    bool ok = true;
+
+    if (kind == PLACE_RECEIVE) {
+        result = rnic_rq_write(qp, (uint64_t)seg->message_offset +
+                               rx->payload_offset, rx->payload,
+                               rx->payload_len, &ok);
+    } else {
+        result = tagged_target(qp, rx->payload_offset, rx->payload_len,
+                               &target);
+        ok = result != RNIC_ACCESS_OK ||
+             rnic_target_write(qp->s, &target, rx->payload, rx->payload_len);
+    }
+    if (result != RNIC_ACCESS_OK || !ok) {
+        place_failed(qp, kind, result);
+    }
+}
+
+/* ------------------------------------------------ start of a segment */
+
+static void start_write(RnicQp *qp, const IwarpSegment *seg)
+{
+    RnicAccessResult result;
+    RnicTarget target;
+
+    if (seg->payload_len == 0) {
+        return;
+    }
+    if (!(qp->enables & RNIC_QP_ENABLE_WRITE)) {
+        fail(qp, RNIC_AE_WRITE_NOT_ENABLED, IWARP_TERM_TAGGED_STREAM);
+        return;
+    }
+    result = tagged_target(qp, 0, seg->payload_len, &target);
+    if (result != RNIC_ACCESS_OK) {
+        fail_tagged(qp, result);
+    }
+}
+
+/* A response must be to the oldest Read and continue where it stands. */
+static bool response_fits(const IwarpSegment *seg, const RnicSendWork *read)
+{
+    if (seg->payload_len > read->length - read->received) {
+        return false;
+    }
+    if (seg->last && read->received + seg->payload_len != read->length) {
+        return false;
+    }
+    return seg->payload_len == 0 || seg->to == read->sink_to + read->received;
+}
+
+static void start_read_response(RnicQp *qp, const IwarpSegment *seg)
+{
+    RnicSendWork *read = rnic_sq_current_read(qp);
+    RnicAccessResult result = RNIC_ACCESS_OK;
+    RnicTarget target;
+
+    if (qp->stream->rtr_read && seg->payload_len == 0 && seg->last) {
+        return;                 /* it has no WR, see end_segment() */
+    }
+    if (!read || qp->stream->rtr_read) {
+        fail(qp, RNIC_AE_UNEXPECTED_OPCODE, IWARP_TERM_OPCODE);
+        return;
+    }
+    if (seg->payload_len && !(qp->enables & (RNIC_QP_ENABLE_WRITE |
+                                             RNIC_QP_READ_SINK_BY_REQUEST))) {
+        fail(qp, RNIC_AE_WRITE_NOT_ENABLED, IWARP_TERM_TAGGED_STREAM);
+        return;
+    }
+    if (seg->payload_len && seg->stag != read->sink_stag) {
+        result = RNIC_ACCESS_INVALID_STAG;
+    } else if (!response_fits(seg, read)) {
+        result = RNIC_ACCESS_BOUNDS;
+    } else if (seg->payload_len) {
+        result = tagged_target(qp, 0, seg->payload_len, &target);
+    }
+    if (result != RNIC_ACCESS_OK) {
+        fail_tagged(qp, result);
+    }
+}
+
+static void start_receive(RnicQp *qp, const IwarpSegment *seg)
+{
+    RnicAccessResult result;
+
+    if (seg->first) {
+        switch (rnic_rq_take(qp)) {
+        case RNIC_RQ_TAKEN:
+            break;
+        case RNIC_RQ_EMPTY:
+            fail(qp, RNIC_AE_RQ_MSN_RANGE, IWARP_TERM_NO_BUFFER);
+            return;
+        case RNIC_RQ_BROKEN:
+            return;
+        }
+    }
+    if ((uint64_t)seg->message_offset + seg->payload_len > qp->rq.room) {
+        fail_receive(qp, RNIC_WC_MESSAGE_TOO_LONG, IWARP_TERM_TOO_LONG);
+        return;
+    }
+    result = rnic_rq_check(qp, seg->message_offset, seg->payload_len);
+    if (result != RNIC_ACCESS_OK) {
+        fail_receive(qp, rnic_access_status(result), IWARP_TERM_RDMAP_LOCAL);
+    }
+}
+
+static void start_read_request(RnicQp *qp, const IwarpSegment *seg)
+{
+    if (!(qp->enables & RNIC_QP_ENABLE_READ) && seg->u.read.size) {
+        fail(qp, RNIC_AE_READ_NOT_ENABLED, IWARP_TERM_QN);
+    } else if (!rnic_reads_push(qp, seg)) {
+        fail(qp, RNIC_AE_IRRQ_TOO_MANY, IWARP_TERM_NO_BUFFER);
+    } else {
+        rnic_qp_kick(qp);
+    }
+}
+
+static bool is_rtr(RnicQp *qp, const IwarpSegment *seg)
+{
+    return qp->stream->rtr_expected && seg->payload_len == 0 && seg->last &&
+           (seg->opcode == IWARP_OP_WRITE || seg->opcode == IWARP_OP_SEND ||
+            (seg->opcode == IWARP_OP_READ_REQUEST && !seg->u.read.size));
+}
+
+/* The peer's first FPDU opens our direction (RFC 5044 7.1.2). */
+static void first_fpdu(RnicQp *qp)
+{
+    RnicStream *st = qp->stream;
+
+    if (st->hold_output) {
+        st->hold_output = false;
+        rnic_qp_kick(qp);
+    }
+}
+
+static void start_segment(RnicQp *qp)
+{
+    RnicStream *st = qp->stream;
+    const IwarpSegment *seg = &st->rx.segment;
+    bool rtr = is_rtr(qp, seg);
+
+    trace_rnic_segment(qp->qpn, seg->opcode, seg->payload_len, seg->last);
+    rnic_count(&qp->s->counters.rx_fpdus, 1);
+    st->rtr_expected = false;
+    if (seg->first) {
+        qp->incoming_mapping = 0;
+    }
+    first_fpdu(qp);
+    switch (place_kind(seg->opcode)) {
+    case PLACE_WRITE:
+        start_write(qp, seg);
+        return;
+    case PLACE_READ_RESPONSE:
+        start_read_response(qp, seg);
+        return;
+    case PLACE_RECEIVE:
+        /* An RTR Send is MPA's, not the ULP's: it takes no receive. */
+        if (!rtr) {
+            start_receive(qp, seg);
+        }
+        return;
+    case PLACE_NONE:
+        break;
+    }
+    if (seg->opcode == IWARP_OP_READ_REQUEST) {
+        start_read_request(qp, seg);
+    } else {
+        rnic_qp_terminate_received(qp, &seg->u.terminate, seg);
+    }
+}
+
+/* --------------------------------------------------- end of a segment */
+
+/* False: the QP has left RTS. */
+static bool invalidate_by_peer(RnicQp *qp, uint32_t stag)
+{
+    static const IwarpTermCode terms[] = {
+        /* RFC 5040 5.3 has codes of its own here; figure 23 does not. */
+        [RNIC_ACCESS_INVALID_STAG] = IWARP_TERM_INVALIDATE,
+        [RNIC_ACCESS_INVALID_PD] = IWARP_TERM_INVALIDATE_STREAM,
+        [RNIC_ACCESS_RIGHTS] = IWARP_TERM_READ_ACCESS,
+    };
+    RnicAccessResult result = RNIC_ACCESS_RIGHTS;
+    bool bound = false;
+
+    if (qp->enables & (RNIC_QP_ENABLE_READ | RNIC_QP_ENABLE_WRITE)) {
+        result = rnic_tpt_invalidate(qp->s, &qp->who, stag, true, &bound);
+    }
+    if (result == RNIC_ACCESS_OK && !bound) {
+        return true;
+    }
+    fail_receive(qp, RNIC_WC_INVALIDATE_STAG,
+                 bound ? IWARP_TERM_INVALIDATE_STREAM : terms[result]);
+    return false;
+}
+
+static void end_receive(RnicQp *qp, const IwarpSegment *seg)
+{
+    const IwarpOpInfo *info = iwarp_op_info(seg->opcode);
+
+    if (!qp->rq.taken) {        /* an RTR Send */
+        return;
+    }
+    if (info->invalidates && !invalidate_by_peer(qp, seg->inv_stag)) {
+        return;
+    }
+    rnic_rq_complete(qp, seg->message_offset + seg->payload_len,
+                     info->solicited, info->invalidates, seg->inv_stag);
+}
+
+static void end_read_response(RnicQp *qp, const IwarpSegment *seg)
+{
+    RnicSendWork *read = rnic_sq_current_read(qp);
+
+    if (qp->stream->rtr_read) {
+        qp->stream->rtr_read = false;
+        rnic_qp_kick(qp);       /* its ORD slot is free */
+        return;
+    }
+    read->received += seg->payload_len;
+    if (seg->last) {
+        rnic_sq_read_done(qp);
+    }
+}
+
+static void end_segment(RnicQp *qp)
+{
+    const IwarpSegment *seg = &qp->stream->rx.segment;
+    PlaceKind kind = place_kind(seg->opcode);
+
+    if (kind == PLACE_READ_RESPONSE) {
+        end_read_response(qp, seg);
+    } else if (kind == PLACE_RECEIVE && seg->last) {
+        end_receive(qp, seg);
+    }
+}
+
+/* -------------------------------------------------------------- turn */
+
+/* Everything that is in the buffer; stops when the QP leaves RTS. */
+static void process_buffer(RnicQp *qp)
+{
+    while (qp->state == RNIC_QPS_RTS) {
+        switch (iwarp_rx_next(&qp->stream->rx)) {
+        case IWARP_RX_NEED_MORE:
+            return;
+        case IWARP_RX_SEGMENT:
+            start_segment(qp);
+            break;
+        case IWARP_RX_PAYLOAD:
+            if (qp->stream->rx.payload_len >= DIRECT_MIN) {
+                place_large(qp);
+            } else {
+                place_payload(qp);
+            }
+            break;
+        case IWARP_RX_SEGMENT_END:
+            end_segment(qp);
+            break;
+        case IWARP_RX_ERROR:
+            engine_error(qp);
+            break;
+        }
+    }
+}
+
+/*
+ * Octets to ask for when they go to the buffer: none of a large FPDU, lest it be
+ * copied twice, but the headers of one that is next and cannot be lent, as it has
+ * not come in whole.
+ */
+static size_t buffered_read(const RnicStream *st)
+{
+    size_t missing = iwarp_rx_missing(&st->rx);
+    size_t wanted = missing < DIRECT_MIN
+                    ? BUFFERED_READ : missing + BUFFERED_READ + READ_BEHIND;
+    size_t before_large = rnic_stream_before_large(st, wanted);
+
+    return before_large ? MIN(wanted, before_large) : READ_BEHIND;
+}
+
+/* The same behind @direct octets of payload that go to their place. */
+static size_t read_behind(const RnicStream *st, size_t direct)
+{
+    size_t before_large = rnic_stream_before_large(st, direct + READ_BEHIND);
+
+    return MIN(READ_BEHIND, before_large - direct);
+}
+
+static void count_octets(RnicQp *qp, size_t n)
+{
+    qp->bytes_received += n;
+    rnic_count(&qp->s->counters.rx_octets, n);
+}
+
+/* Read once, payload straight to its place if it is long enough. */
+static RnicIo read_some(RnicQp *qp, size_t *octets)
+{
+    RnicStream *st = qp->stream;
+    size_t direct = iwarp_rx_direct(&st->rx);
+    size_t room;
+    QEMU_UNINITIALIZED RnicDmaMap map;
+    void *buffer;
+    size_t placed;
+    RnicIo io;
+
+    *octets = 0;
+    rnic_dma_map_init(&map, &qp->worker->window, true);
+    iwarp_rx_buffer(&st->rx, &buffer, &room);
+    if (direct >= DIRECT_MIN) {
+        size_t all = direct;
+
+        if (!place_map(qp, iwarp_rx_direct_offset(&st->rx), &direct, &map)) {
+            return RNIC_IO_BLOCKED;
+        }
+        room = direct < all ? 0 : MIN(room, read_behind(st, direct));
+    } else {
+        direct = 0;
+        room = MIN(room, buffered_read(st));
+    }
+    /* One iovec more than the map: the buffer behind the payload. */
+    map.iov[map.count] = (struct iovec) { buffer, room };
+    io = rnic_stream_readv(st, map.iov, map.count + 1, octets);
+    rnic_dma_unmap(qp->s, &map);
+    placed = MIN(*octets, direct);
+    if (placed) {
+        iwarp_rx_placed(&st->rx, placed);
+    }
+    iwarp_rx_filled(&st->rx, *octets - placed);
+    count_octets(qp, *octets);
+    return io;
+}
+
+/* An FPDU that need not be read; 0: there is none. */
+static size_t take_in_place(RnicQp *qp)
+{
+    RnicStream *st = qp->stream;
+    size_t octets = rnic_stream_lend(st);
+
+    if (octets) {
+        count_octets(qp, octets);
+        process_buffer(qp);
+        if (qp->stream == st) {
+            rnic_stream_take_back(st, octets);
+        }
+    }
+    return octets;
+}
+
+/* Until the socket is empty, the turn is over, or the QP leaves RTS. */
+static size_t read_on(RnicQp *qp)
+{
+    RnicStream *st = qp->stream;
+    size_t total = 0;
+    size_t n;
+
+    while (qp->state == RNIC_QPS_RTS && total < OCTETS_PER_TURN) {
+        RnicIo io;
+
+        n = take_in_place(qp);
+        if (n) {
+            total += n;
+            continue;
+        }
+        io = read_some(qp, &n);
+        total += n;
+        if (qp->state != RNIC_QPS_RTS || io == RNIC_IO_BLOCKED) {
+            break;
+        }
+        if (io == RNIC_IO_EOF) {
+            rnic_stream_pause_reading(st);
+            rnic_qp_peer_closed(qp);
+            break;
+        }
+        if (io != RNIC_IO_OK) {
+            rnic_qp_stream_failed(qp, io);
+            break;
+        }
+        process_buffer(qp);
+    }
+    return total;
+}
+
+/* More is sure to come: of a payload, or of the message's next segments. */
+static bool amid_message(const IwarpRx *rx)
+{
+    return iwarp_rx_missing(rx) >= DIRECT_MIN || !rx->segment.last;
+}
+
+/*
+ * The two ends of one ring wait for each other in turn, and find the octets in
+ * the cache of a processor that they share.  With several the sender goes on
+ * with the next while this end reads; and where a socket holds what it has sent
+ * and both ends have sums to make of it, there is work for two.
+ */
+static void share_processors(RnicWorker *worker, const RnicStream *st,
+                             unsigned busy)
+{
+    if (busy > 1 || (st->tx.crc && !st->unix_channel)) {
+        rnic_worker_keep_apart(worker, rnic_stream_sender_processor(st));
+    }
+}
+
+static void bulk_arrived(RnicQp *qp, size_t octets)
+{
+    RnicStream *st = qp->stream;
+    unsigned busy;
+
+    if (!rnic_worker_full_flow(qp->worker, octets)) {
+        return;
+    }
+    busy = rnic_worker_busy_streams(qp->worker, &st->busy_period);
+    share_processors(qp->worker, st, busy);
+    if (octets < OCTETS_PER_TURN && amid_message(&st->rx)) {
+        rnic_stream_rest(st);
+    }
+}
+
+void rnic_receive(RnicQp *qp)
+{
+    size_t total;
+
+    /* What start-up or an earlier turn has left in the buffer. */
+    process_buffer(qp);
+    total = read_on(qp);
+    if (total >= DIRECT_MIN && qp->state == RNIC_QPS_RTS) {
+        bulk_arrived(qp, total);
+    }
+}

@@ -1,0 +1,747 @@
+/*
+ * rnic: the send queue, from WQE to work in progress to CQE
+ *
+ * WRs start in post order and complete in post order (8.2.2).  One that turns
+ * out to be bad is held until all WRs before it are complete, so that the
+ * consumer may rely on their success (V8.1.3.1-5).
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#include "qemu/osdep.h"
+#include "hw/rnic/guest/dma.h"
+#include "qp-internal.h"
+#include "hw/rnic/base/trace.h"
+
+enum {
+    HEADER = sizeof(struct rnic_sq_wqe),
+    KNOWN_FLAGS = RNIC_WQE_SIGNALED | RNIC_WQE_SOLICITED |
+                  RNIC_WQE_READ_FENCE | RNIC_WQE_LOCAL_FENCE |
+                  RNIC_WQE_INLINE,
+};
+
+void rnic_sq_init(RnicSendQueue *sq, uint32_t depth)
+{
+    sq->depth = depth;
+    QSIMPLEQ_INIT(&sq->works);
+}
+
+void rnic_sq_cleanup(RnicSendQueue *sq)
+{
+    RnicSendWork *work, *next;
+
+    QSIMPLEQ_FOREACH_SAFE(work, &sq->works, next, next) {
+        g_free(work);
+    }
+    QSIMPLEQ_INIT(&sq->works);
+    sq->reads = 0;
+}
+
+static const struct rnic_sq_wqe *head(const RnicQp *qp)
+{
+    return (const struct rnic_sq_wqe *)qp->sq.wqe;
+}
+
+static const struct rnic_sge *sges(const RnicQp *qp)
+{
+    return (const struct rnic_sge *)(qp->sq.wqe + HEADER);
+}
+
+static bool load_producer(RnicQp *qp)
+{
+    return rnic_record_load32(qp->s, &qp->mem,
+                              offsetof(struct rnic_qp_record, sq_producer),
+                              &qp->sq.producer);
+}
+
+/* The queue looks empty: have the next post ring, then look once more. */
+static void publish(RnicQp *qp)
+{
+    RnicSendQueue *sq = &qp->sq;
+
+    if (sq->published == sq->producer) {
+        return;
+    }
+    sq->published = sq->producer;
+    if (rnic_record_store32(qp->s, &qp->mem,
+                            offsetof(struct rnic_qp_record, sq_event),
+                            sq->published)) {
+        rnic_dma_barrier();
+        load_producer(qp);
+    }
+}
+
+bool rnic_sq_has_wqe(RnicQp *qp)
+{
+    RnicSendQueue *sq = &qp->sq;
+
+    if (sq->producer == sq->consumer && load_producer(qp) &&
+        sq->producer == sq->consumer) {
+        publish(qp);
+    }
+    return sq->producer != sq->consumer;
+}
+
+bool rnic_sq_idle(RnicQp *qp)
+{
+    return QSIMPLEQ_EMPTY(&qp->sq.works) && !qp->sq.fetched &&
+           qp->job.kind != RNIC_JOB_WORK && !rnic_sq_has_wqe(qp);
+}
+
+/* ----------------------------------------------------------- fetch */
+
+static bool read_units(RnicQp *qp, unsigned first, unsigned count)
+{
+    RnicSendQueue *sq = &qp->sq;
+
+    for (unsigned i = first; i < first + count; i++) {
+        uint64_t slot = (sq->consumer + i) & (sq->depth - 1);
+
+        if (!rnic_ring_read(qp->s, &qp->mem, 0, slot * RNIC_SQ_UNIT,
+                            sq->wqe + i * RNIC_SQ_UNIT, RNIC_SQ_UNIT)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Units the guest has posted; more than the ring holds is its mistake. */
+static uint32_t posted(const RnicQp *qp)
+{
+    return qp->sq.producer - qp->sq.consumer;
+}
+
+/* Copy the WQE at the consumer index, once.  False: the queue is unusable. */
+static bool fetch(RnicQp *qp)
+{
+    unsigned units;
+
+    if (posted(qp) > qp->sq.depth) {
+        trace_rnic_ub_sq_producer(qp->qpn, qp->sq.producer, qp->sq.consumer);
+        return false;
+    }
+    if (!read_units(qp, 0, 1)) {
+        return false;
+    }
+    units = head(qp)->units;
+    if (units < 1 || units > RNIC_SQ_MAX_UNITS || units > posted(qp)) {
+        trace_rnic_ub_sq_wqe(qp->qpn, head(qp)->opcode, units);
+        return false;
+    }
+    if (!read_units(qp, 1, units - 1)) {
+        return false;
+    }
+    qp->sq.fetched = true;
+    return true;
+}
+
+bool rnic_sq_has_next(const RnicQp *qp)
+{
+    return posted(qp) > head(qp)->units;
+}
+
+/* -------------------------------------------------------- complete */
+
+/* WRs begun or posted, for moderation; long WQEs count as several. */
+static uint32_t left_to_do(RnicQp *qp)
+{
+    if (qp->state != RNIC_QPS_RTS) {
+        return 0;
+    }
+    if (posted(qp) < RNIC_PLENTY_LEFT) {
+        load_producer(qp);
+    }
+    return qp->sq.reads + posted(qp);
+}
+
+static void post_cqe(RnicQp *qp, const RnicSendWork *work,
+                     enum rnic_wc_status status)
+{
+    struct rnic_cqe cqe = {
+        .wr_id = cpu_to_le64(work->wr_id),
+        .qpn = cpu_to_le32(qp->qpn),
+        .byte_len = cpu_to_le32(work->length),
+        .wq_consumer = cpu_to_le32(work->end),
+        .imm = cpu_to_le32(status == RNIC_WC_REMOTE_TERMINATION
+                           ? qp->terminate_code : 0),
+        .status = status,
+        .opcode = work->opcode,
+    };
+
+    if (!rnic_qp_post_cqe(qp, qp->send_cq, &cqe, left_to_do(qp)) &&
+        qp->state == RNIC_QPS_RTS) {
+        rnic_qp_local_error(qp, RNIC_AE_CQ_SQ_ERROR, IWARP_TERM_STREAM);
+    }
+}
+
+static void complete_done(RnicQp *qp)
+{
+    RnicSendQueue *sq = &qp->sq;
+    RnicSendWork *work;
+
+    while ((work = QSIMPLEQ_FIRST(&sq->works)) && work->done) {
+        QSIMPLEQ_REMOVE_HEAD(&sq->works, next);
+        if (work->signaled) {
+            post_cqe(qp, work, RNIC_WC_SUCCESS);
+        }
+        g_free(work);
+    }
+}
+
+static RnicSendWork work_at_head(const RnicQp *qp)
+{
+    const struct rnic_sq_wqe *wqe = head(qp);
+
+    return (RnicSendWork) {
+        .wr_id = le64_to_cpu(wqe->wr_id),
+        .end = qp->sq.consumer + wqe->units,
+        .opcode = wqe->opcode,
+        .signaled = (wqe->flags & RNIC_WQE_SIGNALED) ||
+                    (qp->enables & RNIC_QP_SIGNAL_ALL),
+    };
+}
+
+/* The WQE has been used: the next one is to be fetched. */
+static void advance(RnicQp *qp)
+{
+    qp->sq.consumer += head(qp)->units;
+    qp->sq.fetched = false;
+    rnic_count(&qp->s->counters.sq_wrs, 1);
+}
+
+static void append_work(RnicQp *qp, const RnicSendWork *work)
+{
+    RnicSendWork *copy = g_memdup2(work, sizeof(*work));
+
+    QSIMPLEQ_INSERT_TAIL(&qp->sq.works, copy, next);
+}
+
+/* The WR in sq.wqe has been done: complete, once nothing is before it. */
+static void finish_head(RnicQp *qp)
+{
+    RnicSendWork work = work_at_head(qp);
+
+    advance(qp);
+    work.done = true;
+    if (!QSIMPLEQ_EMPTY(&qp->sq.works)) {
+        append_work(qp, &work);
+    } else if (work.signaled) {
+        post_cqe(qp, &work, RNIC_WC_SUCCESS);
+    }
+}
+
+/* The WR in sq.wqe fails; everything before it is complete. */
+static void fail_head(RnicQp *qp, enum rnic_wc_status status)
+{
+    RnicSendWork work = work_at_head(qp);
+
+    trace_rnic_ub_sq_work_error(qp->qpn, work.wr_id, work.opcode, status);
+    advance(qp);
+    qp->job.kind = RNIC_JOB_NONE;
+    post_cqe(qp, &work, status);
+    rnic_qp_work_error(qp, IWARP_TERM_RDMAP_LOCAL);
+}
+
+/* ----------------------------------------------------------- check */
+
+typedef enum WorkClass {
+    CLASS_SEND,
+    CLASS_WRITE,
+    CLASS_READ,
+    CLASS_FAST_REGISTER,
+    CLASS_BIND,
+    CLASS_INVALIDATE,
+    CLASS_UNSUPPORTED,
+    CLASS_INVALID,
+} WorkClass;
+
+static WorkClass work_class(uint8_t opcode)
+{
+    switch (opcode) {
+    case RNIC_SQ_SEND:
+    case RNIC_SQ_SEND_INVALIDATE:
+        return CLASS_SEND;
+    case RNIC_SQ_RDMA_WRITE:
+        return CLASS_WRITE;
+    case RNIC_SQ_RDMA_READ:
+    case RNIC_SQ_RDMA_READ_INVALIDATE:
+        return CLASS_READ;
+    case RNIC_SQ_FAST_REGISTER:
+        return CLASS_FAST_REGISTER;
+    case RNIC_SQ_BIND_MW:
+        return CLASS_BIND;
+    case RNIC_SQ_LOCAL_INVALIDATE:
+        return CLASS_INVALIDATE;
+    case RNIC_SQ_IMMEDIATE:
+    case RNIC_SQ_WRITE_IMMEDIATE:
+    case RNIC_SQ_FETCH_ADD:
+    case RNIC_SQ_COMPARE_SWAP:
+        return CLASS_UNSUPPORTED;
+    default:
+        return CLASS_INVALID;
+    }
+}
+
+static unsigned units_for(size_t octets)
+{
+    return DIV_ROUND_UP(HEADER + octets, RNIC_SQ_UNIT);
+}
+
+static bool inline_allowed(WorkClass class)
+{
+    return class == CLASS_SEND || class == CLASS_WRITE;
+}
+
+static bool form_ok(const RnicQp *qp, WorkClass class)
+{
+    const struct rnic_sq_wqe *wqe = head(qp);
+    uint32_t data = le32_to_cpu(wqe->data_length);
+    unsigned max_sge = class == CLASS_SEND ? qp->max_send_sge
+                     : class == CLASS_WRITE ? qp->max_write_sge
+                     : class == CLASS_READ ? RNIC_MAX_READ_SGE : 0;
+
+    if (wqe->flags & ~KNOWN_FLAGS) {
+        return false;
+    }
+    if (wqe->flags & RNIC_WQE_INLINE) {
+        return inline_allowed(class) && wqe->num_sge == 0 &&
+               data <= RNIC_MAX_INLINE && wqe->units == units_for(data);
+    }
+    if (class == CLASS_FAST_REGISTER || class == CLASS_BIND) {
+        return wqe->num_sge == 0 && data == 0 &&
+               wqe->units == units_for(
+                   class == CLASS_BIND
+                   ? sizeof(struct rnic_bind_wqe)
+                   : sizeof(struct rnic_fast_register_wqe));
+    }
+    return data == 0 && wqe->num_sge <= max_sge &&
+           wqe->units == units_for(wqe->num_sge * sizeof(struct rnic_sge));
+}
+
+enum rnic_wc_status rnic_access_status(RnicAccessResult result)
+{
+    switch (result) {
+    case RNIC_ACCESS_OK:
+        return RNIC_WC_SUCCESS;
+    case RNIC_ACCESS_INVALID_STAG:
+        return RNIC_WC_INVALID_STAG;
+    case RNIC_ACCESS_INVALID_PD:
+        return RNIC_WC_INVALID_PD;
+    case RNIC_ACCESS_RIGHTS:
+        return RNIC_WC_ACCESS_VIOLATION;
+    case RNIC_ACCESS_WRAP:
+        return RNIC_WC_WRAP;
+    case RNIC_ACCESS_BOUNDS:
+        return RNIC_WC_BASE_BOUNDS;
+    }
+    g_assert_not_reached();
+}
+
+/* Octets of the SGL; V8.1.3.2-4: at most 2^32 - 1. */
+static uint64_t sgl_length(const RnicQp *qp)
+{
+    uint64_t total = 0;
+
+    if (head(qp)->flags & RNIC_WQE_INLINE) {
+        return le32_to_cpu(head(qp)->data_length);
+    }
+    for (unsigned i = 0; i < head(qp)->num_sge; i++) {
+        total += le32_to_cpu(sges(qp)[i].length);
+    }
+    return total;
+}
+
+static RnicAccessResult check_source_sge(RnicQp *qp, const struct rnic_sge *sge,
+                                         uint32_t offset, uint32_t len,
+                                         RnicTarget *target)
+{
+    return rnic_tpt_check_local(qp->s, &qp->who, le32_to_cpu(sge->stag),
+                                le64_to_cpu(sge->to) + offset, len,
+                                RNIC_ACCESS_LOCAL_READ, target);
+}
+
+/* The whole source before its first octet is sent (7.4.1). */
+static enum rnic_wc_status check_source(RnicQp *qp)
+{
+    RnicTarget target;
+
+    if (head(qp)->flags & RNIC_WQE_INLINE) {
+        return RNIC_WC_SUCCESS;
+    }
+    if (sgl_length(qp) > UINT32_MAX) {
+        return RNIC_WC_INVALID_LENGTH;
+    }
+    for (unsigned i = 0; i < head(qp)->num_sge; i++) {
+        uint32_t len = le32_to_cpu(sges(qp)[i].length);
+        RnicAccessResult result = RNIC_ACCESS_OK;
+
+        if (len) {
+            result = check_source_sge(qp, &sges(qp)[i], 0, len, &target);
+        }
+        if (result != RNIC_ACCESS_OK) {
+            return rnic_access_status(result);
+        }
+    }
+    return RNIC_WC_SUCCESS;
+}
+
+/* Of the sink only that it is there; its rights when the data arrives. */
+static enum rnic_wc_status check_read(RnicQp *qp)
+{
+    uint32_t len = sgl_length(qp);
+    const struct rnic_sge *sink = &sges(qp)[0];
+
+    if (qp->ord == 0) {
+        return RNIC_WC_ZERO_READ_RESOURCES;
+    }
+    if (len == 0) {
+        return RNIC_WC_SUCCESS;
+    }
+    return rnic_access_status(
+        rnic_tpt_check_read_range(qp->s, &qp->who, le32_to_cpu(sink->stag),
+                                  le64_to_cpu(sink->to), len));
+}
+
+/* V8.1.3.2.1-3: STag zero is never a remote one; no octets, no check. */
+static bool names_stag_zero(const RnicQp *qp)
+{
+    return head(qp)->remote_stag == 0 && sgl_length(qp) > 0;
+}
+
+static enum rnic_wc_status check(RnicQp *qp, WorkClass class)
+{
+    if (class == CLASS_UNSUPPORTED) {
+        return RNIC_WC_UNSUPPORTED;
+    }
+    if (class == CLASS_INVALID || !form_ok(qp, class)) {
+        return RNIC_WC_INVALID_WQE;
+    }
+    switch (class) {
+    case CLASS_WRITE:
+        if (names_stag_zero(qp)) {
+            return RNIC_WC_INVALID_STAG;
+        }
+        /* fall through */
+    case CLASS_SEND:
+        return check_source(qp);
+    case CLASS_READ:
+        return names_stag_zero(qp) ? RNIC_WC_INVALID_STAG : check_read(qp);
+    case CLASS_FAST_REGISTER:
+        return qp->enables & RNIC_QP_PRIVILEGED ? RNIC_WC_SUCCESS
+                                                : RNIC_WC_NOT_PRIVILEGED;
+    case CLASS_BIND:
+        return qp->enables & RNIC_QP_ENABLE_BIND ? RNIC_WC_SUCCESS
+                                                 : RNIC_WC_ACCESS_VIOLATION;
+    default:
+        return RNIC_WC_SUCCESS;
+    }
+}
+
+/* ----------------------------------------------------------- begin */
+
+/* 8.2.2.2 fences, and ORD (V8.2.2-17). */
+static bool must_wait(const RnicQp *qp, WorkClass class)
+{
+    uint8_t flags = head(qp)->flags;
+
+    switch (class) {
+    case CLASS_SEND:
+    case CLASS_WRITE:
+        return (flags & RNIC_WQE_READ_FENCE) && qp->sq.reads;
+    case CLASS_READ:
+        return qp->sq.reads + qp->stream->rtr_read >= qp->ord;
+    case CLASS_INVALIDATE:
+        return (flags & RNIC_WQE_LOCAL_FENCE) &&
+               !QSIMPLEQ_EMPTY(&qp->sq.works);
+    default:
+        return false;
+    }
+}
+
+static IwarpOpcode send_opcode(const struct rnic_sq_wqe *wqe)
+{
+    bool se = wqe->flags & RNIC_WQE_SOLICITED;
+
+    if (wqe->opcode == RNIC_SQ_SEND_INVALIDATE) {
+        return se ? IWARP_OP_SEND_SE_INV : IWARP_OP_SEND_INV;
+    }
+    return se ? IWARP_OP_SEND_SE : IWARP_OP_SEND;
+}
+
+static void begin_send(RnicQp *qp, RnicJob *job)
+{
+    const struct rnic_sq_wqe *wqe = head(qp);
+
+    job->msg = (IwarpTxMessage) {
+        .opcode = send_opcode(wqe),
+        .inv_stag = le32_to_cpu(wqe->invalidate_stag),
+        .length = sgl_length(qp),
+    };
+}
+
+static void begin_write(RnicQp *qp, RnicJob *job)
+{
+    const struct rnic_sq_wqe *wqe = head(qp);
+
+    job->msg = (IwarpTxMessage) {
+        .opcode = IWARP_OP_WRITE,
+        .stag = le32_to_cpu(wqe->remote_stag),
+        .to = le64_to_cpu(wqe->remote_to),
+        .length = sgl_length(qp),
+    };
+}
+
+/* A Read becomes a work in progress before its request is sent. */
+static void begin_read(RnicQp *qp, RnicJob *job)
+{
+    const struct rnic_sq_wqe *wqe = head(qp);
+    RnicSendWork work = work_at_head(qp);
+    IwarpReadRequest request = {
+        .size = sgl_length(qp),
+        .source_stag = le32_to_cpu(wqe->remote_stag),
+        .source_to = le64_to_cpu(wqe->remote_to),
+    };
+
+    if (wqe->num_sge) {
+        work.sink_stag = le32_to_cpu(sges(qp)[0].stag);
+        work.sink_to = le64_to_cpu(sges(qp)[0].to);
+    }
+    work.length = request.size;
+    request.sink_stag = work.sink_stag;
+    request.sink_to = work.sink_to;
+    iwarp_read_request_encode(&request, job->header);
+    job->msg = (IwarpTxMessage) {
+        .opcode = IWARP_OP_READ_REQUEST,
+        .header = job->header,
+        .header_len = IWARP_READ_REQUEST_LEN,
+    };
+    append_work(qp, &work);
+    qp->sq.reads++;
+}
+
+static enum rnic_wc_status do_invalidate(RnicQp *qp, uint32_t stag)
+{
+    bool bound;
+    RnicAccessResult result = rnic_tpt_invalidate(qp->s, &qp->who, stag,
+                                                  false, &bound);
+
+    return bound ? RNIC_WC_INVALID_STAG : rnic_access_status(result);
+}
+
+static enum rnic_wc_status do_local(RnicQp *qp, WorkClass class)
+{
+    const void *args = qp->sq.wqe + HEADER;
+
+    switch (class) {
+    case CLASS_FAST_REGISTER:
+        return rnic_tpt_fast_register(qp->s, &qp->who, args);
+    case CLASS_BIND:
+        return rnic_tpt_bind(qp->s, &qp->who, args);
+    default:
+        return do_invalidate(qp, le32_to_cpu(head(qp)->invalidate_stag));
+    }
+}
+
+static RnicSqStep begin_local(RnicQp *qp, WorkClass class)
+{
+    enum rnic_wc_status status = do_local(qp, class);
+
+    if (status == RNIC_WC_SUCCESS) {
+        finish_head(qp);
+        return qp->state == RNIC_QPS_RTS ? RNIC_SQ_LOCAL : RNIC_SQ_FAILED;
+    }
+    if (!QSIMPLEQ_EMPTY(&qp->sq.works)) {
+        return RNIC_SQ_EMPTY;   /* report it when those are complete */
+    }
+    fail_head(qp, status);
+    return RNIC_SQ_FAILED;
+}
+
+RnicSqStep rnic_sq_begin(RnicQp *qp, RnicJob *job)
+{
+    enum rnic_wc_status status;
+    WorkClass class;
+
+    if (!qp->sq.fetched) {
+        if (!rnic_sq_has_wqe(qp)) {
+            return RNIC_SQ_EMPTY;
+        }
+        if (!fetch(qp)) {
+            rnic_qp_local_error(qp, RNIC_AE_QP_CATASTROPHIC,
+                                IWARP_TERM_STREAM);
+            return RNIC_SQ_FAILED;
+        }
+    }
+    class = work_class(head(qp)->opcode);
+    if (must_wait(qp, class)) {
+        /* ORD 0 would wait for ever. */
+        if (!(class == CLASS_READ && qp->ord == 0)) {
+            return RNIC_SQ_EMPTY;
+        }
+    }
+    status = check(qp, class);
+    if (status != RNIC_WC_SUCCESS) {
+        if (!QSIMPLEQ_EMPTY(&qp->sq.works)) {
+            return RNIC_SQ_EMPTY;
+        }
+        fail_head(qp, status);
+        return RNIC_SQ_FAILED;
+    }
+    switch (class) {
+    case CLASS_SEND:
+        begin_send(qp, job);
+        return RNIC_SQ_MESSAGE;
+    case CLASS_WRITE:
+        begin_write(qp, job);
+        return RNIC_SQ_MESSAGE;
+    case CLASS_READ:
+        begin_read(qp, job);
+        return RNIC_SQ_MESSAGE;
+    default:
+        return begin_local(qp, class);
+    }
+}
+
+void rnic_sq_sent(RnicQp *qp)
+{
+    if (work_class(head(qp)->opcode) == CLASS_READ) {
+        advance(qp);
+    } else {
+        finish_head(qp);
+    }
+}
+
+void rnic_sq_source_error(RnicQp *qp, RnicAccessResult result)
+{
+    fail_head(qp, result == RNIC_ACCESS_OK ? RNIC_WC_QP_CATASTROPHIC
+                                           : rnic_access_status(result));
+}
+
+RnicAccessResult rnic_sq_map(RnicQp *qp, uint32_t offset, uint32_t len,
+                             RnicDmaMap *map, bool *dma_ok)
+{
+    uint64_t start = 0;
+    bool full;
+
+    *dma_ok = true;
+    for (unsigned i = 0; i < head(qp)->num_sge && len; i++) {
+        const struct rnic_sge *sge = &sges(qp)[i];
+        uint32_t size = le32_to_cpu(sge->length);
+
+        if (offset < start + size) {
+            uint32_t skip = offset - start;
+            uint32_t part = MIN(len, size - skip);
+            RnicTarget target;
+            RnicAccessResult result = check_source_sge(qp, sge, skip, part,
+                                                       &target);
+
+            if (result != RNIC_ACCESS_OK) {
+                return result;
+            }
+            if (!rnic_target_map(qp->s, &target, part, map, &full)) {
+                *dma_ok = full;
+                return RNIC_ACCESS_OK;
+            }
+            offset += part;
+            len -= part;
+        }
+        start += size;
+    }
+    return RNIC_ACCESS_OK;
+}
+
+/* ----------------------------------------------------------- reads */
+
+RnicSendWork *rnic_sq_current_read(RnicQp *qp)
+{
+    RnicSendWork *work = QSIMPLEQ_FIRST(&qp->sq.works);
+
+    return work && !work->done ? work : NULL;
+}
+
+void rnic_sq_read_done(RnicQp *qp)
+{
+    RnicSendWork *work = QSIMPLEQ_FIRST(&qp->sq.works);
+    enum rnic_wc_status status = RNIC_WC_SUCCESS;
+
+    qp->sq.reads--;
+    if (work->opcode == RNIC_SQ_RDMA_READ_INVALIDATE) {
+        status = do_invalidate(qp, work->sink_stag);
+    }
+    if (status == RNIC_WC_SUCCESS) {
+        work->done = true;
+        complete_done(qp);
+        rnic_qp_kick(qp);
+        return;
+    }
+    QSIMPLEQ_REMOVE_HEAD(&qp->sq.works, next);
+    post_cqe(qp, work, status);
+    g_free(work);
+    rnic_qp_work_error(qp, IWARP_TERM_RDMAP_LOCAL);
+}
+
+/* A Terminate about a Read Request concerns the oldest Read (in order). */
+void rnic_sq_remote_error(RnicQp *qp, const IwarpTerminate *terminate)
+{
+    RnicSendWork *work = rnic_sq_current_read(qp);
+    bool about_read = terminate->has_read ||
+                      (terminate->term & 0xff00) == IWARP_TERM_READ_STAG;
+
+    if (work && about_read) {
+        QSIMPLEQ_REMOVE_HEAD(&qp->sq.works, next);
+        qp->sq.reads--;
+        post_cqe(qp, work, RNIC_WC_REMOTE_TERMINATION);
+        g_free(work);
+    } else if (!work && qp->job.kind == RNIC_JOB_WORK) {
+        RnicSendWork current = work_at_head(qp);
+
+        advance(qp);
+        qp->job.kind = RNIC_JOB_NONE;
+        post_cqe(qp, &current, RNIC_WC_REMOTE_TERMINATION);
+    }
+}
+
+/* ----------------------------------------------------------- flush */
+
+/* The next posted WQE's id and length, as far as they can be trusted. */
+static bool flush_next_posted(RnicQp *qp)
+{
+    RnicSendWork work;
+
+    if (!qp->sq.fetched && (!rnic_sq_has_wqe(qp) || !fetch(qp))) {
+        /* What cannot be understood cannot be completed either. */
+        qp->sq.consumer = qp->sq.producer;
+        return false;
+    }
+    work = work_at_head(qp);
+    advance(qp);
+    post_cqe(qp, &work, RNIC_WC_FLUSHED);
+    return true;
+}
+
+unsigned rnic_sq_flush(RnicQp *qp, unsigned max)
+{
+    RnicSendWork *work;
+    unsigned n = 0;
+
+    /* A Read that was begun is among the works, its WQE is not new. */
+    if (qp->job.kind == RNIC_JOB_WORK &&
+        work_class(head(qp)->opcode) == CLASS_READ) {
+        advance(qp);
+    }
+    qp->job.kind = RNIC_JOB_NONE;
+    while (n < max && (work = QSIMPLEQ_FIRST(&qp->sq.works))) {
+        QSIMPLEQ_REMOVE_HEAD(&qp->sq.works, next);
+        /* Also what was sent, but behind a Read that did not come back. */
+        post_cqe(qp, work, RNIC_WC_FLUSHED);
+        g_free(work);
+        n++;
+    }
+    if (QSIMPLEQ_EMPTY(&qp->sq.works)) {
+        qp->sq.reads = 0;
+        while (n < max && flush_next_posted(qp)) {
+            n++;
+        }
+    }
+    return n;
+}

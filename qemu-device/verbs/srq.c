@@ -1,0 +1,301 @@
+/*
+ * rnic: Shared Receive Queues (6.3)
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#include "qemu/osdep.h"
+#include "qemu/lockable.h"
+#include "hw/rnic/guest/event-queue.h"
+#include "hw/rnic/tpt/pd.h"
+#include "srq.h"
+#include "hw/rnic/base/trace.h"
+
+struct RnicSrq {
+    QemuMutex lock;             /* of what follows users */
+    uint32_t srqn;
+    uint32_t pdn;
+    uint32_t doorbell_page;
+    RnicQueueMemory mem;
+    uint32_t users;             /* QPs; main loop only */
+    uint32_t limit;
+    bool limit_armed;
+    bool failed;
+    RnicReceiveRing ring;       /* its depth and its WQEs' form never change */
+};
+
+/* ---------------------------------------------------------- create */
+
+static enum rnic_admin_status check_create(RnicState *s,
+                                           const struct rnic_admin_sqe *sqe)
+{
+    uint32_t depth = le32_to_cpu(sqe->create_srq.depth);
+
+    if (sqe->create_srq.mask) {
+        return RNIC_ST_INVALID_MODIFIER;
+    }
+    if (!rnic_pd_exists(s, le32_to_cpu(sqe->create_srq.pdn))) {
+        return RNIC_ST_INVALID_PD;
+    }
+    if (depth > RNIC_SRQ_MAX_DEPTH) {
+        return RNIC_ST_TOO_MANY_WRS;
+    }
+    if (sqe->create_srq.max_sge > RNIC_MAX_SGE) {
+        return RNIC_ST_TOO_MANY_SGES;
+    }
+    if (!is_power_of_2(depth) ||
+        !rnic_receive_stride_ok(sqe->create_srq.wqe_shift,
+                                sqe->create_srq.max_sge)) {
+        return RNIC_ST_BAD_QUEUE_MEMORY;
+    }
+    if (le32_to_cpu(sqe->create_srq.limit) > depth) {
+        return RNIC_ST_SRQ_LIMIT_RANGE;
+    }
+    if (le32_to_cpu(sqe->create_srq.doorbell_page) >=
+        s->config.doorbell_pages) {
+        return RNIC_ST_BAD_DOORBELL_PAGE;
+    }
+    return RNIC_ST_OK;
+}
+
+static void fill_result(const RnicSrq *srq, struct rnic_admin_cqe *cqe)
+{
+    cqe->number = cpu_to_le32(srq->srqn);
+    cqe->srq.pdn = cpu_to_le32(srq->pdn);
+    cqe->srq.depth = cpu_to_le32(srq->ring.depth);
+    cqe->srq.limit = cpu_to_le32(srq->limit);
+    cqe->srq.limit_armed = srq->limit_armed;
+    cqe->srq.max_sge = srq->ring.max_sge;
+    cqe->srq.failed = srq->failed;
+}
+
+/* V6.3.8-1, V9.2.4.3-3: zero does not arm; armed already is no error. */
+static void set_limit(RnicSrq *srq, uint32_t limit)
+{
+    srq->limit = limit;
+    srq->limit_armed = limit != 0;
+    trace_rnic_srq_limit(srq->srqn, limit);
+}
+
+static void init_from_command(RnicSrq *srq, const struct rnic_admin_sqe *sqe)
+{
+    srq->pdn = le32_to_cpu(sqe->create_srq.pdn);
+    srq->doorbell_page = le32_to_cpu(sqe->create_srq.doorbell_page);
+    srq->ring = (RnicReceiveRing) {
+        .producer_offset = offsetof(struct rnic_srq_record, producer),
+        .depth = le32_to_cpu(sqe->create_srq.depth),
+        .wqe_shift = sqe->create_srq.wqe_shift,
+        .max_sge = sqe->create_srq.max_sge,
+    };
+    set_limit(srq, le32_to_cpu(sqe->create_srq.limit));
+}
+
+enum rnic_admin_status rnic_srq_create(RnicState *s,
+                                       const struct rnic_admin_sqe *sqe,
+                                       struct rnic_admin_cqe *cqe)
+{
+    enum rnic_admin_status status = check_create(s, sqe);
+    RnicQueueMemory mem;
+    RnicSrq *srq;
+
+    if (status != RNIC_ST_OK) {
+        return status;
+    }
+    status = rnic_queue_memory_read(
+        s, &sqe->create_srq.memory,
+        (uint64_t)le32_to_cpu(sqe->create_srq.depth) <<
+            sqe->create_srq.wqe_shift, 0, &mem);
+    if (status != RNIC_ST_OK) {
+        return status;
+    }
+    srq = g_new0(RnicSrq, 1);
+    srq->srqn = rnic_table_insert(&s->srqs, srq);
+    if (!srq->srqn) {
+        rnic_queue_memory_free(&mem);
+        g_free(srq);
+        return RNIC_ST_INSUFFICIENT_RESOURCES;
+    }
+    qemu_mutex_init(&srq->lock);
+    srq->mem = mem;
+    init_from_command(srq, sqe);
+    rnic_pd_ref(s, srq->pdn);
+    fill_result(srq, cqe);
+    trace_rnic_srq_created(srq->srqn, srq->pdn, srq->ring.depth);
+    return RNIC_ST_OK;
+}
+
+/* -------------------------------------------------- query, modify */
+
+enum rnic_admin_status rnic_srq_query(RnicState *s,
+                                      const struct rnic_admin_sqe *sqe,
+                                      struct rnic_admin_cqe *cqe)
+{
+    RnicSrq *srq = rnic_srq_get(s, le32_to_cpu(sqe->object.number));
+
+    if (!srq) {
+        return RNIC_ST_INVALID_SRQ;
+    }
+    QEMU_LOCK_GUARD(&srq->lock);
+    fill_result(srq, cqe);
+    return RNIC_ST_OK;
+}
+
+/* The depth is fixed, as those of SQ and RQ are (V6.3.2-1, V9.2.4.3-6). */
+enum rnic_admin_status rnic_srq_modify(RnicState *s,
+                                       const struct rnic_admin_sqe *sqe,
+                                       struct rnic_admin_cqe *cqe)
+{
+    RnicSrq *srq = rnic_srq_get(s, le32_to_cpu(sqe->create_srq.srqn));
+    uint32_t limit = le32_to_cpu(sqe->create_srq.limit);
+
+    if (!srq) {
+        return RNIC_ST_INVALID_SRQ;
+    }
+    if (sqe->create_srq.mask & ~RNIC_SRQ_MODIFY_LIMIT) {
+        return RNIC_ST_INVALID_MODIFIER;
+    }
+    QEMU_LOCK_GUARD(&srq->lock);
+    if (sqe->create_srq.mask & RNIC_SRQ_MODIFY_LIMIT) {
+        if (limit > srq->ring.depth) {
+            return RNIC_ST_SRQ_LIMIT_RANGE;
+        }
+        set_limit(srq, limit);
+    }
+    fill_result(srq, cqe);
+    return RNIC_ST_OK;
+}
+
+/* --------------------------------------------------------- destroy */
+
+static void destroy(RnicState *s, RnicSrq *srq)
+{
+    trace_rnic_srq_destroyed(srq->srqn);
+    rnic_table_remove(&s->srqs, srq->srqn);
+    rnic_pd_unref(s, srq->pdn);
+    rnic_queue_memory_free(&srq->mem);
+    qemu_mutex_destroy(&srq->lock);
+    g_free(srq);
+}
+
+/* V6.3.3-1, -2: WRs still posted do not matter, QPs do, in any state. */
+enum rnic_admin_status rnic_srq_destroy(RnicState *s,
+                                        const struct rnic_admin_sqe *sqe)
+{
+    RnicSrq *srq = rnic_srq_get(s, le32_to_cpu(sqe->object.number));
+
+    if (!srq) {
+        return RNIC_ST_INVALID_SRQ;
+    }
+    if (srq->users) {
+        return RNIC_ST_SRQ_IN_USE;
+    }
+    destroy(s, srq);
+    return RNIC_ST_OK;
+}
+
+void rnic_srq_reset(RnicState *s)
+{
+    RnicSrq *srq;
+    uint32_t srqn;
+
+    RNIC_TABLE_FOREACH(&s->srqs, srqn, srq) {
+        destroy(s, srq);
+    }
+}
+
+/* ------------------------------------------------------------- use */
+
+bool rnic_srq_doorbell(RnicState *s, uint32_t page, uint32_t srqn)
+{
+    RnicSrq *srq = rnic_srq_get(s, srqn);
+
+    /* Nothing to do: who needs a WQE looks. */
+    return srq && srq->doorbell_page == page;
+}
+
+RnicSrq *rnic_srq_get(RnicState *s, uint32_t srqn)
+{
+    return rnic_table_get(&s->srqs, srqn);
+}
+
+uint32_t rnic_srq_number(const RnicSrq *srq)
+{
+    return srq->srqn;
+}
+
+uint32_t rnic_srq_pd(const RnicSrq *srq)
+{
+    return srq->pdn;
+}
+
+uint32_t rnic_srq_depth(const RnicSrq *srq)
+{
+    return srq->ring.depth;
+}
+
+void rnic_srq_ref(RnicSrq *srq)
+{
+    srq->users++;
+}
+
+void rnic_srq_unref(RnicSrq *srq)
+{
+    srq->users--;
+}
+
+static void event(RnicState *s, RnicSrq *srq, enum rnic_async_event event)
+{
+    rnic_async_event(s, event, RNIC_RESOURCE_SRQ, srq->srqn, 0, 0);
+}
+
+static void fail(RnicState *s, RnicSrq *srq)
+{
+    if (!srq->failed) {
+        srq->failed = true;
+        trace_rnic_ub_srq_failed(srq->srqn, srq->ring.producer,
+                                 srq->ring.consumer);
+        event(s, srq, RNIC_AE_SRQ_CATASTROPHIC);
+    }
+}
+
+/* V6.3.8-2: what was posted since the last look counts as unused, too. */
+static void check_limit(RnicState *s, RnicSrq *srq)
+{
+    if (!srq->limit_armed ||
+        rnic_receive_ring_posted(&srq->ring) >= srq->limit) {
+        return;
+    }
+    if (!rnic_receive_ring_load(s, &srq->mem, &srq->ring)) {
+        fail(s, srq);
+    } else if (rnic_receive_ring_posted(&srq->ring) < srq->limit) {
+        srq->limit_armed = false;
+        event(s, srq, RNIC_AE_SRQ_LIMIT);
+    }
+}
+
+static void publish_consumer(RnicState *s, RnicSrq *srq)
+{
+    if (!rnic_record_store32(s, &srq->mem,
+                             offsetof(struct rnic_srq_record, consumer),
+                             srq->ring.consumer)) {
+        fail(s, srq);
+    }
+}
+
+RnicRingTake rnic_srq_take(RnicState *s, RnicSrq *srq, RnicReceiveWqe *wqe)
+{
+    RnicRingTake take;
+
+    QEMU_LOCK_GUARD(&srq->lock);
+    if (srq->failed) {
+        return RNIC_RING_BROKEN;
+    }
+    take = rnic_receive_ring_take(s, &srq->mem, &srq->ring, wqe);
+    if (take == RNIC_RING_BROKEN) {
+        fail(s, srq);
+    } else if (take != RNIC_RING_EMPTY) {
+        publish_consumer(s, srq);
+        check_limit(s, srq);
+    }
+    return take;
+}

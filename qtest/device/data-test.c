@@ -1,0 +1,1476 @@
+/*
+ * rnic: moving data, towards a peer on the wire and from it
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+#include "qemu/osdep.h"
+#include "qemu/bswap.h"
+
+#include "tests/qtest/rnic/lib/connection.h"
+
+static const uint32_t sizes[] = {
+    0, 1, 2, 3, 4, 63, 64, 65, 1399, 1400, 1401, 1500, 4095, 4096, 4097,
+    16384, 65535, 65536, 65537, 100000, 200000,
+};
+
+enum { ROOM = 256 * 1024 };
+
+/* ------------------------------------------------------------------- sends */
+
+static void check_sends_out(const ConnectionOptions *options)
+{
+    Connection *c = connection_new(options);
+    g_autofree uint8_t *data = g_malloc(ROOM);
+    g_autofree uint8_t *got = g_malloc(ROOM);
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(sizes); i++) {
+        struct rnic_cqe cqe;
+
+        rnic_pattern(data, sizes[i], i);
+        connection_fill(c, i, data, sizes[i]);
+        connection_post(c, RNIC_SQ_SEND, 1000 + i, i, sizes[i]);
+        g_assert_cmpuint(wire_get_send(c->peer, WIRE_SEND, i + 1, got, ROOM),
+                         ==, sizes[i]);
+        g_assert_cmpmem(got, sizes[i], data, sizes[i]);
+        cqe = rnic_expect_cqe(c->r, &c->send_cq, 1000 + i, RNIC_WC_SUCCESS);
+        g_assert_cmphex(le32_to_cpu(cqe.qpn), ==, c->qp.number);
+        g_assert_cmpint(cqe.opcode, ==, RNIC_SQ_SEND);
+        g_assert_cmpint(cqe.flags & RNIC_CQE_RECEIVE, ==, 0);
+        g_assert_cmpuint(le32_to_cpu(cqe.wq_consumer), ==, c->qp.sq_producer);
+    }
+    rnic_expect_no_cqe(c->r, &c->recv_cq);
+    rnic_expect_no_async(c->r);
+    connection_free(c);
+}
+
+static void test_sends_out(void)
+{
+    check_sends_out(NULL);
+    rnic_shows("R3.1-3 R5.3-8 V8.2.3-1");
+}
+
+static void test_sends_out_crc(void)
+{
+    check_sends_out(&(ConnectionOptions) { .crc = true });
+}
+
+static void test_sends_out_markers(void)
+{
+    check_sends_out(&(ConnectionOptions) { .markers_in = true });
+    check_sends_out(&(ConnectionOptions) { .markers_in = true, .crc = true });
+}
+
+static void check_sends_in(const ConnectionOptions *options)
+{
+    Connection *c = connection_new(options);
+    g_autofree uint8_t *data = g_malloc(ROOM);
+    g_autofree uint8_t *got = g_malloc(ROOM);
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(sizes); i++) {
+        struct rnic_cqe cqe;
+
+        rnic_pattern(data, sizes[i], i);
+        rnic_mem_fill(c->r, c->mr.bus, 0xee, sizes[i] + 100);
+        connection_recv(c, 2000 + i, 5, ROOM - 100);
+        wire_put_send(c->peer, WIRE_SEND, 0, data, sizes[i]);
+        cqe = rnic_expect_cqe(c->r, &c->recv_cq, 2000 + i, RNIC_WC_SUCCESS);
+        g_assert_cmpuint(le32_to_cpu(cqe.byte_len), ==, sizes[i]);
+        g_assert_cmphex(le32_to_cpu(cqe.qpn), ==, c->qp.number);
+        g_assert_cmphex(cqe.flags & ~RNIC_CQE_PHASE, ==, RNIC_CQE_RECEIVE);
+        g_assert_cmpuint(le32_to_cpu(cqe.wq_consumer), ==, i + 1);
+        connection_peek(c, 0, got, sizes[i] + 100);
+        for (unsigned at = 0; at < 5; at++) {
+            g_assert_cmphex(got[at], ==, 0xee);
+        }
+        g_assert_cmpmem(got + 5, sizes[i], data, sizes[i]);
+        for (unsigned at = sizes[i] + 5; at < sizes[i] + 100; at++) {
+            g_assert_cmphex(got[at], ==, 0xee);
+        }
+    }
+    rnic_expect_no_cqe(c->r, &c->send_cq);
+    connection_free(c);
+}
+
+static void test_sends_in(void)
+{
+    check_sends_in(NULL);
+    rnic_shows("R3.1-4 R5.3-2 R5.3-9 V8.1.2.1-1 V8.1.2.1-6 V8.1.2.1-7 "
+               "V8.2.2-5 V9.3.2.1-5");
+}
+
+static void test_sends_in_crc(void)
+{
+    check_sends_in(&(ConnectionOptions) { .crc = true });
+}
+
+/* The device asks for markers: ours are there. */
+static void test_sends_in_markers(void)
+{
+    check_sends_in(&(ConnectionOptions) { .properties = ",mpa-markers=on" });
+    check_sends_in(&(ConnectionOptions) { .properties = ",mpa-markers=on",
+                                          .crc = true });
+}
+
+/* Uneven SGEs, empty ones with a junk STag among them. */
+static void test_scatter_gather(void)
+{
+    static const uint32_t lengths[] = { 1, 0, 4095, 7 };
+    static const uint32_t room[] = { 100, 3, 0, 9000 };
+    Connection *c = connection_new(NULL);
+    g_autofree uint8_t *data = g_malloc(ROOM);
+    g_autofree uint8_t *got = g_malloc(ROOM);
+    g_autofree uint8_t *expected = g_malloc0(ROOM);
+    RnicWr wr = connection_wr(c, RNIC_SQ_SEND, 1, 0, 0);
+    struct rnic_sge sge[4];
+    uint32_t total = 0;
+    struct rnic_cqe cqe;
+
+    rnic_pattern(data, ROOM, 3);
+    connection_fill(c, 0, data, ROOM);
+    wr.num_sge = 4;
+    for (int i = 0; i < 4; i++) {
+        uint32_t offset = 30000 - i * 8000;
+
+        wr.sge[i] = rnic_sge(&c->mr, offset, lengths[i]);
+        if (lengths[i] == 0) {
+            wr.sge[i].stag = cpu_to_le32(0xdeadbeef);
+        }
+        memcpy(expected + total, data + offset, lengths[i]);
+        total += lengths[i];
+    }
+    rnic_post_send(c->r, &c->qp, &wr);
+    g_assert_cmpuint(wire_get_send(c->peer, WIRE_SEND, 1, got, ROOM), ==,
+                     total);
+    g_assert_cmpmem(got, total, expected, total);
+    rnic_expect_cqe(c->r, &c->send_cq, 1, RNIC_WC_SUCCESS);
+
+    wr.opcode = RNIC_SQ_RDMA_WRITE;
+    wr.wr_id = 2;
+    wr.remote_stag = 0x11223344;
+    wr.remote_to = 0xfffffff0;
+    rnic_post_send(c->r, &c->qp, &wr);
+    g_assert_cmpuint(wire_get_tagged(c->peer, WIRE_WRITE, 0x11223344,
+                                     0xfffffff0, got, ROOM), ==, total);
+    g_assert_cmpmem(got, total, expected, total);
+    rnic_expect_cqe(c->r, &c->send_cq, 2, RNIC_WC_SUCCESS);
+
+    for (int i = 0; i < 4; i++) {
+        sge[i] = rnic_sge(&c->mr, 100000 + 20000 * (3 - i), room[i]);
+        if (room[i] == 0) {
+            sge[i].stag = cpu_to_le32(0xdeadbeef);
+        }
+    }
+    rnic_post_recv(c->r, &c->qp, 3, 4, sge);
+    wire_put_send(c->peer, WIRE_SEND, 0, data, 5000);
+    cqe = rnic_expect_cqe(c->r, &c->recv_cq, 3, RNIC_WC_SUCCESS);
+    g_assert_cmpuint(le32_to_cpu(cqe.byte_len), ==, 5000);
+    connection_peek(c, 160000, got, 101);
+    g_assert_cmpmem(got, 100, data, 100);
+    g_assert_cmphex(got[100], ==, data[160100]);
+    connection_peek(c, 140000, got, 4);
+    g_assert_cmpmem(got, 3, data + 100, 3);
+    g_assert_cmphex(got[3], ==, data[140003]);
+    connection_peek(c, 100000, got, 9000);
+    g_assert_cmpmem(got, 4897, data + 103, 4897);
+    g_assert_cmpmem(got + 4897, 9000 - 4897, data + 104897, 9000 - 4897);
+
+    /* A receive without any SGE takes an empty message. */
+    rnic_post_recv(c->r, &c->qp, 4, 0, NULL);
+    wire_put_send(c->peer, WIRE_SEND, 0, NULL, 0);
+    rnic_expect_cqe(c->r, &c->recv_cq, 4, RNIC_WC_SUCCESS);
+    connection_free(c);
+    rnic_shows("V7.6.3-7 V8.1.2.1-9 V8.1.2.2-2 V8.1.3.2-5 V9.3.1.1-10 "
+               "V9.3.1.2-2 R5.1-9");
+}
+
+/* As many SGEs as the device says. */
+static void test_most_sges(void)
+{
+    Connection *c = connection_new(&(ConnectionOptions) {
+        .max_sge = RNIC_MAX_SGE, .cq_depth = 64 });
+    struct rnic_device_attr attr = rnic_query_device(c->r);
+    unsigned count = le32_to_cpu(attr.max_send_sge);
+    RnicWr wr = connection_wr(c, RNIC_SQ_SEND, 1, 0, 0);
+    uint8_t data[RNIC_MAX_SGE * 3], got[RNIC_MAX_SGE * 3];
+    uint8_t expected[RNIC_MAX_SGE * 3];
+
+    g_assert_cmpuint(count, ==, RNIC_MAX_SGE);
+    g_assert_cmpuint(le32_to_cpu(attr.max_recv_sge), ==, RNIC_MAX_SGE);
+    g_assert_cmpuint(le32_to_cpu(attr.max_write_sge), ==, RNIC_MAX_SGE);
+    rnic_pattern(data, sizeof(data), 1);
+    connection_fill(c, 0, data, sizeof(data));
+    wr.num_sge = count;
+    for (unsigned i = 0; i < count; i++) {
+        wr.sge[i] = rnic_sge(&c->mr, (count - 1 - i) * 3, 3);
+        memcpy(expected + 3 * i, data + (count - 1 - i) * 3, 3);
+    }
+    for (int round = 0; round < 40; round++) {
+        uint8_t opcode = round & 1 ? RNIC_SQ_RDMA_WRITE : RNIC_SQ_SEND;
+
+        wr.opcode = opcode;
+        wr.wr_id = round;
+        wr.remote_stag = opcode == RNIC_SQ_SEND ? 0 : CONNECTION_REMOTE_STAG;
+        rnic_post_send(c->r, &c->qp, &wr);
+        if (opcode == RNIC_SQ_SEND) {
+            wire_get_send(c->peer, WIRE_SEND, round / 2 + 1, got, sizeof(got));
+        } else {
+            connection_get_write(c, 0, got, sizeof(got));
+        }
+        g_assert_cmpmem(got, sizeof(got), expected, sizeof(expected));
+        rnic_expect_cqe(c->r, &c->send_cq, round, RNIC_WC_SUCCESS);
+        rnic_post_recv(c->r, &c->qp, round, count, wr.sge);
+        wire_put_send(c->peer, WIRE_SEND, 0, expected, sizeof(expected));
+        rnic_expect_cqe(c->r, &c->recv_cq, round, RNIC_WC_SUCCESS);
+        connection_peek(c, 0, got, sizeof(got));
+        g_assert_cmpmem(got, sizeof(got), data, sizeof(data));
+    }
+    connection_free(c);
+    rnic_shows("V8.1.3.2-7 V8.1.3.2-8 V8.1.3.2-10 V9.2.1.2-3");
+}
+
+static void test_inline(void)
+{
+    static const uint32_t lengths[] = { 0, 1, 31, 32, 33, 96, 97, 480 };
+    Connection *c = connection_new(NULL);
+    uint8_t data[480], got[480];
+
+    rnic_pattern(data, sizeof(data), 9);
+    for (unsigned i = 0; i < G_N_ELEMENTS(lengths); i++) {
+        RnicWr wr = {
+            .opcode = RNIC_SQ_SEND,
+            .flags = RNIC_WQE_SIGNALED | RNIC_WQE_INLINE,
+            .wr_id = i,
+            .inline_data = data,
+            .inline_length = lengths[i],
+        };
+
+        rnic_post_send(c->r, &c->qp, &wr);
+        g_assert_cmpuint(wire_get_send(c->peer, WIRE_SEND, i + 1, got, 480),
+                         ==, lengths[i]);
+        g_assert_cmpmem(got, lengths[i], data, lengths[i]);
+        rnic_expect_cqe(c->r, &c->send_cq, i, RNIC_WC_SUCCESS);
+        wr.opcode = RNIC_SQ_RDMA_WRITE;
+        wr.remote_stag = 77;
+        wr.remote_to = 1;
+        rnic_post_send(c->r, &c->qp, &wr);
+        g_assert_cmpuint(wire_get_tagged(c->peer, WIRE_WRITE, 77, 1, got,
+                                         480), ==, lengths[i]);
+        g_assert_cmpmem(got, lengths[i], data, lengths[i]);
+        rnic_expect_cqe(c->r, &c->send_cq, i, RNIC_WC_SUCCESS);
+    }
+    connection_free(c);
+}
+
+/* WQEs of every length, many times around the ring. */
+static void test_ring_wraps(void)
+{
+    Connection *c = connection_new(&(ConnectionOptions) {
+        .sq_depth = 8, .rq_depth = 1, .cq_depth = 2 });
+    uint8_t data[480], got[480];
+
+    rnic_pattern(data, sizeof(data), 11);
+    for (unsigned i = 0; i < 100; i++) {
+        uint32_t length = i * 37 % 481;
+        RnicWr wr = {
+            .opcode = RNIC_SQ_SEND,
+            .flags = RNIC_WQE_SIGNALED | RNIC_WQE_INLINE,
+            .wr_id = ~(uint64_t)i,
+            .inline_data = data,
+            .inline_length = length,
+        };
+        struct rnic_cqe cqe;
+
+        rnic_post_send(c->r, &c->qp, &wr);
+        g_assert_cmpuint(wire_get_send(c->peer, WIRE_SEND, i + 1, got, 480),
+                         ==, length);
+        g_assert_cmpmem(got, length, data, length);
+        cqe = rnic_expect_cqe(c->r, &c->send_cq, ~(uint64_t)i,
+                              RNIC_WC_SUCCESS);
+        g_assert_cmpuint(le32_to_cpu(cqe.wq_consumer), ==, c->qp.sq_producer);
+        connection_recv(c, (uint64_t)i << 40, 0, 480);
+        wire_put_send(c->peer, WIRE_SEND, 0, data, length);
+        rnic_expect_cqe(c->r, &c->recv_cq, (uint64_t)i << 40,
+                        RNIC_WC_SUCCESS);
+    }
+    connection_free(c);
+    rnic_shows("V5.3-1 V8.2.4-4 V9.3.1.1-5");
+}
+
+/* The doorbell rule to the letter: what it does not ask for is not rung. */
+static void test_doorbell_rule(void)
+{
+    enum { COUNT = 400 };
+    Connection *c = connection_new(NULL);
+    uint64_t event_at = c->qp.memory +
+                        offsetof(struct rnic_qp_record, sq_event);
+    unsigned rung = 0;
+    unsigned done = 0;
+
+    for (unsigned i = 0; i < COUNT; i++) {
+        RnicWr wr = connection_wr(c, RNIC_SQ_SEND, i, i, 8);
+        uint8_t wqe[RNIC_SQ_UNIT * RNIC_SQ_MAX_UNITS];
+        uint32_t old = c->qp.sq_producer;
+        uint32_t event;
+        uint8_t got[8];
+
+        rnic_store_wqe(c->r, &c->qp, wqe, rnic_encode_wr(&wr, wqe));
+        rnic_mem_write32(c->r, c->qp.memory, c->qp.sq_producer);
+        event = rnic_mem_read32(c->r, event_at);
+        if ((uint32_t)(c->qp.sq_producer - event - 1) <
+            (uint32_t)(c->qp.sq_producer - old)) {
+            rnic_doorbell(c->r, 0, RNIC_DB_SQ, c->qp.number);
+            rung++;
+        }
+        if (i % 16 == 15) {
+            for (; done <= i; done++) {
+                wire_get_send(c->peer, WIRE_SEND, done + 1, got, 8);
+                rnic_expect_cqe(c->r, &c->send_cq, done, RNIC_WC_SUCCESS);
+            }
+        }
+    }
+    g_assert_cmpuint(done, ==, COUNT);
+    g_assert_cmpuint(rung, >, 0);
+    /* Ringing for nothing does nothing. */
+    for (int i = 0; i < 10; i++) {
+        rnic_doorbell(c->r, 0, RNIC_DB_SQ, c->qp.number);
+        rnic_doorbell(c->r, 0, RNIC_DB_RQ, c->qp.number);
+    }
+    wire_expect_silence(c->peer);
+    rnic_expect_no_cqe(c->r, &c->send_cq);
+    g_assert_cmpint(rnic_qp_state(c->r, &c->qp), ==, RNIC_QPS_RTS);
+    connection_free(c);
+    rnic_shows("V8.1.1-1");
+}
+
+/* ------------------------------------------------------------------ writes */
+
+static void test_writes_out(void)
+{
+    Connection *c = connection_new(NULL);
+    g_autofree uint8_t *data = g_malloc(ROOM);
+    g_autofree uint8_t *got = g_malloc(ROOM);
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(sizes); i++) {
+        RnicWr wr = connection_wr(c, RNIC_SQ_RDMA_WRITE, i, 3, sizes[i]);
+
+        wr.remote_stag = 0xa0b0c000 + i;
+        wr.remote_to = 0xffffffff00000000ULL - 100 + i;
+        rnic_pattern(data, sizes[i], i);
+        connection_fill(c, 3, data, sizes[i]);
+        rnic_post_send(c->r, &c->qp, &wr);
+        g_assert_cmpuint(wire_get_tagged(c->peer, WIRE_WRITE, wr.remote_stag,
+                                         wr.remote_to, got, ROOM),
+                         ==, sizes[i]);
+        g_assert_cmpmem(got, sizes[i], data, sizes[i]);
+        rnic_expect_cqe(c->r, &c->send_cq, i, RNIC_WC_SUCCESS);
+    }
+    connection_free(c);
+    rnic_shows("R5.1-1 R5.1-7 V8.1.3.3-2");
+}
+
+static void test_writes_in(void)
+{
+    Connection *c = connection_new(NULL);
+    g_autofree uint8_t *before = g_malloc(ROOM);
+    g_autofree uint8_t *data = g_malloc(ROOM);
+    g_autofree uint8_t *got = g_malloc(ROOM);
+    struct rnic_cqe cqe;
+
+    connection_recv(c, 99, ROOM - 8, 8);
+    for (unsigned i = 0; i < G_N_ELEMENTS(sizes); i++) {
+        uint32_t size = sizes[i];
+        uint32_t at[3] = { 0, 12345, ROOM - 64 - size };
+
+        rnic_pattern(data, size, i);
+        rnic_pattern(before, ROOM, 100 + i);
+        for (int where = 0; where < 3; where++) {
+            WireRead fence = { .sink_stag = i };
+
+            connection_fill(c, 0, before, ROOM);
+            wire_put_write(c->peer, c->mr.stag, c->mr.va + at[where], data,
+                           size);
+            /* A Read Response proves that the Write was placed. */
+            wire_put_read_request(c->peer, &fence);
+            wire_get_tagged(c->peer, WIRE_READ_RESPONSE, i, 0, got, 0);
+            connection_peek(c, 0, got, ROOM);
+            g_assert_cmpmem(got, at[where], before, at[where]);
+            g_assert_cmpmem(got + at[where], size, data, size);
+            g_assert_cmpmem(got + at[where] + size, ROOM - at[where] - size,
+                            before + at[where] + size,
+                            ROOM - at[where] - size);
+        }
+    }
+    /* No CQE, no receive used, no event. */
+    rnic_expect_no_cqe(c->r, &c->recv_cq);
+    rnic_expect_no_cqe(c->r, &c->send_cq);
+    rnic_expect_no_async(c->r);
+    wire_put_send(c->peer, WIRE_SEND, 0, data, 4);
+    cqe = rnic_expect_cqe(c->r, &c->recv_cq, 99, RNIC_WC_SUCCESS);
+    g_assert_cmpuint(le32_to_cpu(cqe.byte_len), ==, 4);
+    connection_free(c);
+    rnic_shows("R1.2-2 R3.2-5 R5.1-2 R5.1-4 V8.1.2.2-1");
+}
+
+/* Nobody looks at the STag of an empty tagged message. */
+static void test_empty_tagged(void)
+{
+    Connection *c = connection_new(NULL);
+    RnicWr wr = connection_wr(c, RNIC_SQ_RDMA_WRITE, 1, 0, 0);
+    WireRead read = {
+        .sink_stag = 0xffffffff, .sink_to = ~0ULL,
+        .source_stag = 0xffffffff, .source_to = ~0ULL,
+    };
+    uint8_t got[1];
+
+    wire_put_write(c->peer, 0xffffffff, ~0ULL, NULL, 0);
+    wire_put_write(c->peer, 0, 0, NULL, 0);
+    wire_put_read_request(c->peer, &read);
+    g_assert_cmpuint(wire_get_tagged(c->peer, WIRE_READ_RESPONSE, 0xffffffff,
+                                     ~0ULL, got, 1), ==, 0);
+    g_assert_cmpuint(c->peer->last_ulpdu_length, ==, 14);
+    wr.sge[0].stag = cpu_to_le32(0xdeadbeef);
+    wr.remote_stag = 0xdeadbeef;
+    rnic_post_send(c->r, &c->qp, &wr);
+    g_assert_cmpuint(wire_get_tagged(c->peer, WIRE_WRITE, 0xdeadbeef, 0, got,
+                                     1), ==, 0);
+    g_assert_cmpuint(c->peer->last_ulpdu_length, ==, 14);
+    rnic_expect_cqe(c->r, &c->send_cq, 1, RNIC_WC_SUCCESS);
+    g_assert_cmpint(rnic_qp_state(c->r, &c->qp), ==, RNIC_QPS_RTS);
+    rnic_expect_no_async(c->r);
+    connection_free(c);
+    rnic_shows("V7.6.3-8 R5.1-8 R5.2.1-11");
+}
+
+/* ------------------------------------------------------------------- reads */
+
+static void test_reads_out(void)
+{
+    Connection *c = connection_new(NULL);
+    g_autofree uint8_t *data = g_malloc(ROOM);
+    g_autofree uint8_t *got = g_malloc(ROOM);
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(sizes); i++) {
+        uint32_t size = sizes[i];
+        RnicWr wr = connection_wr(c, RNIC_SQ_RDMA_READ, i, 17, size);
+        WireRead read;
+        uint32_t half = size / 2;
+
+        wr.remote_stag = 0x01020304 + i;
+        wr.remote_to = 0x8000000000000001ULL + i;
+        rnic_pattern(data, size, i);
+        rnic_mem_fill(c->r, c->mr.bus, 0xee, size + 64);
+        rnic_post_send(c->r, &c->qp, &wr);
+        wire_get_read_request(c->peer, i + 1, &read);
+        g_assert_cmphex(read.source_stag, ==, wr.remote_stag);
+        g_assert_cmphex(read.source_to, ==, wr.remote_to);
+        g_assert_cmpuint(read.size, ==, size);
+        g_assert_cmphex(read.sink_stag, ==, c->mr.stag);
+        g_assert_cmphex(read.sink_to, ==, c->mr.va + 17);
+        if (half) {
+            WireSegment part = {
+                .opcode = WIRE_READ_RESPONSE, .tagged = true,
+                .ddp_version = 1, .rdmap_version = 1,
+                .stag = read.sink_stag, .to = read.sink_to,
+                .length = MIN(half, 1000), .payload = data,
+            };
+
+            wire_put_segment(c->peer, &part);
+            rnic_settle(c->r);
+            rnic_expect_no_cqe(c->r, &c->send_cq);
+            wire_put_read_response(c->peer, read.sink_stag,
+                                   read.sink_to + part.length,
+                                   data + part.length, size - part.length);
+        } else {
+            wire_put_read_response(c->peer, read.sink_stag, read.sink_to,
+                                   data, size);
+        }
+        rnic_expect_cqe(c->r, &c->send_cq, i, RNIC_WC_SUCCESS);
+        connection_peek(c, 0, got, size + 64);
+        for (unsigned at = 0; at < 17; at++) {
+            g_assert_cmphex(got[at], ==, 0xee);
+        }
+        g_assert_cmpmem(got + 17, size, data, size);
+        for (unsigned at = size + 17; at < size + 64; at++) {
+            g_assert_cmphex(got[at], ==, 0xee);
+        }
+    }
+    connection_free(c);
+    rnic_shows("R3.2-6 R4-1 R4.4-1 R5.2-1 R5.2.1-1 R5.2.1-4 R5.2.1-9 "
+               "R5.2.2-3 R5.5-16 R5.5-18 V4-2 V7.5.2-2 V8.1.3.3-1 V8.2.2-7 "
+               "V9.3.1.1-11");
+}
+
+static void test_reads_in(void)
+{
+    Connection *c = connection_new(NULL);
+    g_autofree uint8_t *data = g_malloc(ROOM);
+    g_autofree uint8_t *got = g_malloc(ROOM);
+
+    rnic_pattern(data, ROOM, 5);
+    connection_fill(c, 0, data, ROOM);
+    for (unsigned i = 0; i < G_N_ELEMENTS(sizes); i++) {
+        uint32_t offset = i * 31 % 1000;
+        WireRead read = {
+            .sink_stag = 0xff000000 + i,
+            .sink_to = 0xffffffff00000123ULL,
+            .size = sizes[i],
+            .source_stag = c->mr.stag,
+            .source_to = c->mr.va + offset,
+        };
+
+        wire_put_read_request(c->peer, &read);
+        g_assert_cmpuint(wire_get_tagged(c->peer, WIRE_READ_RESPONSE,
+                                         read.sink_stag, read.sink_to, got,
+                                         ROOM), ==, sizes[i]);
+        g_assert_cmpmem(got, sizes[i], data + offset, sizes[i]);
+    }
+    rnic_expect_no_cqe(c->r, &c->send_cq);
+    rnic_expect_no_cqe(c->r, &c->recv_cq);
+    rnic_expect_no_async(c->r);
+    connection_free(c);
+    rnic_shows("R1.2-4 R4.4-2 R4.4-3 R4.4-4 R4.4-5 R5.2.1-2 R5.2.1-7 "
+               "R5.2.1-8 R5.2.2-1 R5.2.2-7 R5.2.2-8");
+}
+
+/* As many requests as IRD at once, answered in order, again and again. */
+static void test_reads_in_order(void)
+{
+    enum { IRD = 8 };
+    Connection *c = connection_new(&(ConnectionOptions) { .ird = IRD });
+    g_autofree uint8_t *data = g_malloc(ROOM);
+    g_autofree uint8_t *got = g_malloc(ROOM);
+
+    rnic_pattern(data, ROOM, 6);
+    connection_fill(c, 0, data, ROOM);
+    for (unsigned round = 0; round < 8; round++) {
+        for (unsigned i = 0; i < IRD; i++) {
+            WireRead read = {
+                .sink_stag = i, .size = (i + round) % IRD * 5000,
+                .source_stag = c->mr.stag, .source_to = c->mr.va + i,
+            };
+
+            wire_put_read_request(c->peer, &read);
+        }
+        for (unsigned i = 0; i < IRD; i++) {
+            uint32_t size = (i + round) % IRD * 5000;
+
+            g_assert_cmpuint(wire_get_tagged(c->peer, WIRE_READ_RESPONSE, i,
+                                             0, got, ROOM), ==, size);
+            g_assert_cmpmem(got, size, data + i, size);
+        }
+    }
+    connection_free(c);
+    rnic_shows("V6-1 V6-2 R5.2.1-5 R5.2.2-2 R5.2.2-5 R5.5-17 R6.1-2 V6.5-11");
+}
+
+/* No more requests than ORD; what is behind waits; nothing is refused. */
+static void test_ord(void)
+{
+    enum { ORD = 2, READS = 8 };
+    Connection *c = connection_new(&(ConnectionOptions) { .ord = ORD });
+    uint8_t data[64] = { 1, 2, 3 };
+    WireRead read[READS];
+    uint8_t got[64];
+
+    for (unsigned i = 0; i < READS; i++) {
+        connection_post(c, RNIC_SQ_RDMA_READ, i, i * 64, 64);
+    }
+    connection_post(c, RNIC_SQ_SEND, READS, 0, 5);
+    wire_get_read_request(c->peer, 1, &read[0]);
+    wire_get_read_request(c->peer, 2, &read[1]);
+    for (unsigned i = 0; i < READS; i++) {
+        if (i + ORD <= READS) {
+            wire_expect_silence(c->peer);
+        }
+        wire_put_read_response(c->peer, read[i].sink_stag, read[i].sink_to,
+                               data, 64);
+        rnic_expect_cqe(c->r, &c->send_cq, i, RNIC_WC_SUCCESS);
+        if (i + ORD < READS) {
+            wire_get_read_request(c->peer, i + ORD + 1, &read[i + ORD]);
+        }
+        if (i + ORD == READS - 1) {
+            /* The last Read is out, so the Send may be. */
+            wire_get_send(c->peer, WIRE_SEND, 1, got, sizeof(got));
+        }
+    }
+    rnic_expect_cqe(c->r, &c->send_cq, READS, RNIC_WC_SUCCESS);
+    connection_free(c);
+    rnic_shows("V6.5-3 V6.5-4 V6.5-5 V8.2.2-17 R6.1-3 R6.1-4");
+}
+
+/* ORD lowered, in Idle and while connected. */
+static void test_ord_lowered(void)
+{
+    Connection *c = connection_prepare(NULL);
+    struct rnic_admin_sqe sqe = rnic_command(RNIC_ADMIN_MODIFY_QP);
+    struct rnic_admin_cqe cqe;
+    WireRead read;
+
+    sqe.modify_qp.qpn = cpu_to_le32(c->qp.number);
+    sqe.modify_qp.mask = cpu_to_le32(RNIC_QP_MODIFY_ORD |
+                                     RNIC_QP_MODIFY_STATE);
+    sqe.modify_qp.next_state = RNIC_QPS_IDLE;
+    sqe.modify_qp.ord = cpu_to_le16(3);
+    g_assert_cmpuint(rnic_admin(c->r, &sqe, &cqe), ==, RNIC_ST_OK);
+    g_assert_cmpuint(le16_to_cpu(cqe.qp.ord), ==, 3);
+    connection_establish(c, NULL);
+    sqe.modify_qp.next_state = RNIC_QPS_RTS;
+    sqe.modify_qp.ord = cpu_to_le16(1);
+    g_assert_cmpuint(rnic_admin(c->r, &sqe, &cqe), ==, RNIC_ST_OK);
+    g_assert_cmpuint(le16_to_cpu(cqe.qp.ord), ==, 1);
+    g_assert_cmpint(cqe.qp.state, ==, RNIC_QPS_RTS);
+    for (unsigned i = 0; i < 3; i++) {
+        connection_post(c, RNIC_SQ_RDMA_READ, i, 0, 0);
+    }
+    for (unsigned i = 0; i < 3; i++) {
+        wire_get_read_request(c->peer, i + 1, &read);
+        wire_expect_silence(c->peer);
+        wire_put_read_response(c->peer, read.sink_stag, read.sink_to, NULL, 0);
+        rnic_expect_cqe(c->r, &c->send_cq, i, RNIC_WC_SUCCESS);
+    }
+    connection_free(c);
+    rnic_shows("V6.2.2.1-1 V6.5-7");
+}
+
+static void test_read_fence(void)
+{
+    Connection *c = connection_new(NULL);
+    RnicWr wr;
+    WireRead read;
+    uint8_t got[64];
+
+    for (int is_write = 0; is_write < 2; is_write++) {
+        uint8_t opcode = is_write ? RNIC_SQ_RDMA_WRITE : RNIC_SQ_SEND;
+
+        connection_post(c, RNIC_SQ_RDMA_READ, 1, 0, 16);
+        /* Unfenced: goes out, completes later. */
+        connection_post(c, opcode, 2, 0, 8);
+        wr = connection_wr(c, opcode, 3, 0, 9);
+        wr.flags |= RNIC_WQE_READ_FENCE;
+        rnic_post_send(c->r, &c->qp, &wr);
+        connection_post(c, opcode, 4, 0, 10);
+        wire_get_read_request(c->peer, is_write + 1, &read);
+        if (is_write) {
+            g_assert_cmpuint(connection_get_write(c, 0, got, 64), ==, 8);
+        } else {
+            g_assert_cmpuint(wire_get_send(c->peer, WIRE_SEND, 1, got, 64),
+                             ==, 8);
+        }
+        wire_expect_silence(c->peer);
+        rnic_expect_no_cqe(c->r, &c->send_cq);
+        wire_put_read_response(c->peer, read.sink_stag, read.sink_to, got,
+                               16);
+        for (int more = 0; more < 2; more++) {
+            if (is_write) {
+                g_assert_cmpuint(connection_get_write(c, 0, got, 64), ==,
+                                 9 + more);
+            } else {
+                g_assert_cmpuint(wire_get_send(c->peer, WIRE_SEND, 2 + more,
+                                               got, 64), ==, 9 + more);
+            }
+        }
+        for (int i = 1; i <= 4; i++) {
+            rnic_expect_cqe(c->r, &c->send_cq, i, RNIC_WC_SUCCESS);
+        }
+    }
+    /* Without a Read before it a fence does not hold. */
+    wr = connection_wr(c, RNIC_SQ_SEND, 5, 0, 3);
+    wr.flags |= RNIC_WQE_READ_FENCE;
+    connection_post(c, RNIC_SQ_RDMA_WRITE, 6, 0, 3);
+    rnic_post_send(c->r, &c->qp, &wr);
+    connection_get_write(c, 0, got, 64);
+    wire_get_send(c->peer, WIRE_SEND, 4, got, 64);
+    rnic_expect_cqe(c->r, &c->send_cq, 6, RNIC_WC_SUCCESS);
+    rnic_expect_cqe(c->r, &c->send_cq, 5, RNIC_WC_SUCCESS);
+    connection_free(c);
+    rnic_shows("V8.2.2-14 V8.2.2.2-1 V8.2.2.2-2 V8.2.2.2-3 V8.2.2.2-4 "
+               "V9.3.1.1-13 R5.5-9 R5.5-12 V8.2.2-2");
+}
+
+/* What a peer wrote or sent, it can read back, however it is cut up. */
+static void test_write_then_read(void)
+{
+    Connection *c = connection_new(&(ConnectionOptions) { .rq_depth = 64 });
+    uint8_t data[3000], got[3000];
+
+    c->peer->segment_size = 700;
+    for (unsigned round = 0; round < 60; round++) {
+        uint32_t size = 1 + round * 49;
+        WireRead read = {
+            .size = size, .source_stag = c->mr.stag,
+            .source_to = c->mr.va + round,
+        };
+
+        rnic_pattern(data, size, round);
+        if (round % 3 == 2) {
+            connection_recv(c, round, round, size);
+            wire_put_send(c->peer, WIRE_SEND, 0, data, size);
+        } else {
+            wire_put_write(c->peer, c->mr.stag, c->mr.va + round, data, size);
+        }
+        wire_put_read_request(c->peer, &read);
+        wire_get_tagged(c->peer, WIRE_READ_RESPONSE, 0, 0, got, sizeof(got));
+        g_assert_cmpmem(got, size, data, size);
+        if (round % 3 == 2) {
+            rnic_expect_cqe(c->r, &c->recv_cq, round, RNIC_WC_SUCCESS);
+        }
+    }
+    connection_free(c);
+    rnic_shows("V8.2.2-15 R5.5-6 R5.5-7 V6.6.2.5-4");
+}
+
+/* The last segment of a Write is not here: the Read behind it must wait. */
+static void test_read_waits_for_write(void)
+{
+    Connection *c = connection_new(NULL);
+    uint8_t data[100], got[100];
+    uint8_t fpdu[200];
+    WireRead read = { .size = 100, .source_stag = c->mr.stag,
+                      .source_to = c->mr.va };
+    WireSegment segment = {
+        .opcode = WIRE_WRITE, .tagged = true, .last = true, .ddp_version = 1,
+        .rdmap_version = 1, .stag = c->mr.stag, .to = c->mr.va,
+        .length = 100, .payload = data,
+    };
+    uint8_t ulpdu[200];
+    size_t length;
+
+    rnic_pattern(data, sizeof(data), 4);
+    length = wire_encode_segment(&segment, ulpdu);
+    length = wire_encode_fpdu(c->peer, ulpdu, length, fpdu);
+    wire_put(c->peer, fpdu, length - 1);
+    wire_expect_silence(c->peer);
+    wire_put(c->peer, fpdu + length - 1, 1);
+    wire_put_read_request(c->peer, &read);
+    wire_get_tagged(c->peer, WIRE_READ_RESPONSE, 0, 0, got, sizeof(got));
+    g_assert_cmpmem(got, sizeof(got), data, sizeof(data));
+    connection_free(c);
+}
+
+/* A Send delivered: every earlier Write is there. */
+static void test_write_then_send(void)
+{
+    Connection *c = connection_new(NULL);
+    uint8_t data[5000], got[5000];
+
+    for (unsigned round = 0; round < 60; round++) {
+        rnic_pattern(data, sizeof(data), round);
+        connection_recv(c, round, 100000, 16);
+        wire_put_write(c->peer, c->mr.stag, c->mr.va, data, 5000);
+        wire_put_send(c->peer, WIRE_SEND, 0, data, 16);
+        rnic_expect_cqe(c->r, &c->recv_cq, round, RNIC_WC_SUCCESS);
+        connection_peek(c, 0, got, 5000);
+        g_assert_cmpmem(got, 5000, data, 5000);
+    }
+    connection_free(c);
+    rnic_shows("V8.2.2-6 V8.2.2-12 R5.1-6 R5.5-4");
+}
+
+/* ------------------------------------------------------------ order, chunks */
+
+/* Everything in one stream, cut at any octet. */
+static void check_chunks(const ConnectionOptions *options)
+{
+    enum { COUNT = 24 };
+    Connection *c = connection_new(options);
+    g_autofree uint8_t *stream = g_malloc(256 * 1024);
+    uint8_t data[COUNT][300], got[300];
+    size_t length = 0;
+    uint32_t x = 12345;
+
+    for (unsigned i = 0; i < COUNT; i++) {
+        uint8_t ulpdu[400];
+        WireSegment segment = {
+            .opcode = WIRE_SEND, .last = true, .ddp_version = 1,
+            .rdmap_version = 1, .msn = i + 1, .length = i * 12,
+            .payload = data[i],
+        };
+
+        rnic_pattern(data[i], sizeof(data[i]), i);
+        connection_recv(c, i, i * 1000, 300);
+        length += wire_encode_fpdu(c->peer, ulpdu,
+                                   wire_encode_segment(&segment, ulpdu),
+                                   stream + length);
+    }
+    for (size_t at = 0; at < length;) {
+        size_t run;
+
+        x = x * 1664525 + 1013904223;
+        run = MIN(1 + (x >> 24) % 7, length - at);
+        wire_put(c->peer, stream + at, run);
+        if ((x & 15) == 0) {
+            g_usleep(100);
+        }
+        at += run;
+    }
+    for (unsigned i = 0; i < COUNT; i++) {
+        struct rnic_cqe cqe = rnic_expect_cqe(c->r, &c->recv_cq, i,
+                                              RNIC_WC_SUCCESS);
+
+        g_assert_cmpuint(le32_to_cpu(cqe.byte_len), ==, i * 12);
+        connection_peek(c, i * 1000, got, sizeof(got));
+        g_assert_cmpmem(got, i * 12, data[i], i * 12);
+    }
+    connection_free(c);
+}
+
+static void test_chunks(void)
+{
+    check_chunks(NULL);
+    check_chunks(&(ConnectionOptions) { .crc = true });
+    check_chunks(&(ConnectionOptions) { .properties = ",mpa-markers=on" });
+    rnic_shows("R3.1-8");
+}
+
+/* Numbered messages of all kinds: out in post order, complete in post order. */
+static void test_order(void)
+{
+    enum { ROUNDS = 60 };
+    Connection *c = connection_new(&(ConnectionOptions) { .sq_depth = 256 });
+    uint32_t sends = 0, reads = 0;
+    uint64_t next = 0;
+
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        static const uint8_t kinds[3] = { RNIC_SQ_SEND, RNIC_SQ_RDMA_WRITE,
+                                          RNIC_SQ_RDMA_READ };
+        RnicWr wr = connection_wr(c, kinds[i % 3], i, i * 16, i % 16 + 1);
+
+        wr.remote_to = i;
+        rnic_post_send(c->r, &c->qp, &wr);
+    }
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        uint8_t got[16];
+        WireRead read;
+
+        switch (i % 3) {
+        case 0:
+            g_assert_cmpuint(wire_get_send(c->peer, WIRE_SEND, ++sends, got,
+                                           16), ==, i % 16 + 1);
+            break;
+        case 1:
+            g_assert_cmpuint(connection_get_write(c, i, got, 16), ==,
+                             i % 16 + 1);
+            break;
+        default:
+            wire_get_read_request(c->peer, ++reads, &read);
+            g_assert_cmpuint(read.source_to, ==, i);
+            wire_put_read_response(c->peer, read.sink_stag, read.sink_to, got,
+                                   read.size);
+        }
+    }
+    while (next < ROUNDS) {
+        rnic_expect_cqe(c->r, &c->send_cq, next++, RNIC_WC_SUCCESS);
+    }
+    connection_free(c);
+    rnic_shows("V8.2.1-1 V8.2.2-1 V8.2.2-2 R5.1-5 R5.3-7 R5.5-10");
+}
+
+/* Sends arrive in the order sent, none lost, two per CQE slot at most. */
+static void test_receive_order(void)
+{
+    enum { COUNT = 300 };
+    Connection *c = connection_new(&(ConnectionOptions) { .rq_depth = 512 });
+
+    for (unsigned i = 0; i < COUNT; i++) {
+        connection_recv(c, i, i * 4, 4);
+    }
+    for (uint32_t i = 0; i < COUNT; i++) {
+        wire_put_send(c->peer, WIRE_SEND, 0, &i, 4);
+    }
+    for (uint32_t i = 0; i < COUNT; i++) {
+        uint32_t got;
+
+        rnic_expect_cqe(c->r, &c->recv_cq, i, RNIC_WC_SUCCESS);
+        connection_peek(c, i * 4, &got, 4);
+        g_assert_cmpuint(got, ==, i);
+    }
+    connection_free(c);
+    rnic_shows("R5.3-4 V8.2.2-11");
+}
+
+/* ------------------------------------------------------------- completions */
+
+static void test_unsignaled(void)
+{
+    Connection *c = connection_new(&(ConnectionOptions) { .sq_depth = 256 });
+    uint8_t got[16];
+    uint32_t msn = 0;
+    unsigned sent = 0;
+
+    for (int round = 0; round < 10; round++) {
+        for (unsigned i = 0; i < 32; i++) {
+            RnicWr wr = connection_wr(c, i & 1 ? RNIC_SQ_SEND
+                                               : RNIC_SQ_RDMA_WRITE,
+                                      i, 0, 8);
+
+            if (i != 31) {
+                wr.flags = 0;
+            }
+            rnic_post_send(c->r, &c->qp, &wr);
+            sent++;
+        }
+        for (unsigned i = 0; i < 32; i++) {
+            if (i & 1) {
+                wire_get_send(c->peer, WIRE_SEND, ++msn, got, 16);
+            } else {
+                connection_get_write(c, 0, got, 16);
+            }
+        }
+        rnic_expect_cqe(c->r, &c->send_cq, 31, RNIC_WC_SUCCESS);
+        rnic_expect_no_cqe(c->r, &c->send_cq);
+    }
+    connection_free(c);
+    rnic_shows("V8.1.3.1-6 V8.2.4-3");
+}
+
+static void test_signal_all(void)
+{
+    Connection *c = connection_new(&(ConnectionOptions) {
+        .enables = RNIC_QP_SIGNAL_ALL });
+    RnicWr wr = connection_wr(c, RNIC_SQ_SEND, 5, 0, 1);
+    uint8_t got[1];
+
+    wr.flags = 0;
+    rnic_post_send(c->r, &c->qp, &wr);
+    wire_get_send(c->peer, WIRE_SEND, 1, got, 1);
+    rnic_expect_cqe(c->r, &c->send_cq, 5, RNIC_WC_SUCCESS);
+    connection_free(c);
+}
+
+/* Two QPs, one CQ for everything. */
+static void test_shared_cq(void)
+{
+    Connection *a = connection_new(&(ConnectionOptions) { .one_cq = true });
+    Connection *b = connection_prepare_second(a, NULL);
+    RnicQpInit init = rnic_qp_default(a->r, &a->send_cq, &a->send_cq);
+    uint8_t got[8];
+    struct rnic_cqe cqe;
+
+    rnic_create_qp(a->r, &b->qp, &init);
+    connection_establish(b, NULL);
+    for (int i = 0; i < 10; i++) {
+        Connection *c = i & 1 ? b : a;
+
+        connection_recv(c, 100 + i, 0, 8);
+        wire_put_send(c->peer, WIRE_SEND, 0, "12345678", 8);
+        cqe = rnic_expect_cqe(a->r, &a->send_cq, 100 + i, RNIC_WC_SUCCESS);
+        g_assert_cmphex(le32_to_cpu(cqe.qpn), ==, c->qp.number);
+        g_assert_cmphex(cqe.flags & RNIC_CQE_RECEIVE, !=, 0);
+        connection_post(c, RNIC_SQ_SEND, 200 + i, 0, 8);
+        wire_get_send(c->peer, WIRE_SEND, i / 2 + 1, got, 8);
+        cqe = rnic_expect_cqe(a->r, &a->send_cq, 200 + i, RNIC_WC_SUCCESS);
+        g_assert_cmphex(le32_to_cpu(cqe.qpn), ==, c->qp.number);
+        g_assert_cmphex(cqe.flags & RNIC_CQE_RECEIVE, ==, 0);
+    }
+    g_assert_cmphex(a->qp.number, !=, b->qp.number);
+    g_assert_cmphex(le32_to_cpu(rnic_query_qp(a->r, &a->qp).qpn), ==,
+                    a->qp.number);
+    g_assert_cmphex(le32_to_cpu(rnic_query_qp(a->r, &b->qp).qpn), ==,
+                    b->qp.number);
+    connection_free_second(b);
+    connection_free(a);
+    rnic_shows("V5.3-4 V5.3.2-2 V9.2.5.1-13 V9.3.2.1-8");
+}
+
+/* ----------------------------------------------------------- notification */
+
+typedef enum Kind {
+    PLAIN, SOLICITED, PLAIN_INVALIDATE, SOLICITED_INVALIDATE,
+    LOCAL, LOCAL_WRITE, LOCAL_READ, LOCAL_UNSIGNALED,
+} Kind;
+
+static void complete_one(Connection *c, Kind kind, uint32_t *msn)
+{
+    static const uint8_t opcodes[] = {
+        [PLAIN] = WIRE_SEND,
+        [SOLICITED] = WIRE_SEND_SE,
+        [PLAIN_INVALIDATE] = WIRE_SEND_INVALIDATE,
+        [SOLICITED_INVALIDATE] = WIRE_SEND_SE_INVALIDATE,
+    };
+    RnicMr mr = { };
+    WireSegment segment;
+    WireRead read;
+    RnicWr wr;
+    uint8_t got[4];
+
+    switch (kind) {
+    case PLAIN_INVALIDATE:
+    case SOLICITED_INVALIDATE:
+        rnic_create_mr(c->r, &mr, c->r->pd, 64, RNIC_TEST_ACCESS_ALL);
+        /* fall through */
+    case PLAIN:
+    case SOLICITED:
+        connection_recv(c, 1, 0, 4);
+        wire_put_send(c->peer, opcodes[kind], mr.stag, "abcd", 4);
+        rnic_expect_cqe(c->r, &c->send_cq, 1, RNIC_WC_SUCCESS);
+        break;
+    case LOCAL_WRITE:
+        connection_post(c, RNIC_SQ_RDMA_WRITE, 2, 0, 4);
+        connection_get_write(c, 0, got, 4);
+        rnic_expect_cqe(c->r, &c->send_cq, 2, RNIC_WC_SUCCESS);
+        break;
+    case LOCAL_READ:
+        connection_post(c, RNIC_SQ_RDMA_READ, 2, 0, 0);
+        wire_get_segment(c->peer, &segment);
+        read.sink_stag = ldl_be_p(segment.payload);
+        read.sink_to = ldq_be_p(segment.payload + 4);
+        g_free(segment.payload);
+        wire_put_read_response(c->peer, read.sink_stag, read.sink_to, NULL,
+                               0);
+        rnic_expect_cqe(c->r, &c->send_cq, 2, RNIC_WC_SUCCESS);
+        break;
+    case LOCAL:
+        connection_post(c, RNIC_SQ_SEND, 2, 0, 4);
+        wire_get_send(c->peer, WIRE_SEND, ++*msn, got, 4);
+        rnic_expect_cqe(c->r, &c->send_cq, 2, RNIC_WC_SUCCESS);
+        break;
+    case LOCAL_UNSIGNALED:
+        wr = connection_wr(c, RNIC_SQ_SEND, 3, 0, 4);
+        wr.flags = 0;
+        rnic_post_send(c->r, &c->qp, &wr);
+        wire_get_send(c->peer, WIRE_SEND, ++*msn, got, 4);
+        break;
+    }
+}
+
+static void expect_event(Connection *c, bool expected)
+{
+    struct rnic_ceqe event;
+
+    if (expected) {
+        rnic_eq_wait(c->r, &c->r->comp_eq, &event);
+        g_assert_cmphex(le32_to_cpu(event.cqn), ==, c->send_cq.number);
+    }
+    rnic_settle(c->r);
+    g_assert_false(rnic_eq_poll(c->r, &c->r->comp_eq, &event));
+}
+
+static void test_notification(void)
+{
+    static const struct {
+        uint32_t arm[2];        /* in this order, 0: not */
+        Kind kind;
+        bool event;
+    } cases[] = {
+        { { 0, 0 }, PLAIN, false },
+        { { RNIC_ARM_NEXT, 0 }, PLAIN, true },
+        { { RNIC_ARM_NEXT, 0 }, SOLICITED, true },
+        { { RNIC_ARM_NEXT, 0 }, PLAIN_INVALIDATE, true },
+        { { RNIC_ARM_NEXT, 0 }, SOLICITED_INVALIDATE, true },
+        { { RNIC_ARM_NEXT, 0 }, LOCAL, true },
+        { { RNIC_ARM_NEXT, 0 }, LOCAL_WRITE, true },
+        { { RNIC_ARM_NEXT, 0 }, LOCAL_READ, true },
+        { { RNIC_ARM_NEXT, 0 }, LOCAL_UNSIGNALED, false },
+        { { RNIC_ARM_NEXT, RNIC_ARM_NEXT }, PLAIN, true },
+        { { RNIC_ARM_SOLICITED, 0 }, SOLICITED, true },
+        { { RNIC_ARM_SOLICITED, 0 }, SOLICITED_INVALIDATE, true },
+        { { RNIC_ARM_SOLICITED, RNIC_ARM_NEXT }, PLAIN, true },
+        { { RNIC_ARM_NEXT, RNIC_ARM_SOLICITED }, PLAIN, true },
+        { { RNIC_ARM_NEXT, RNIC_ARM_SOLICITED }, LOCAL, true },
+    };
+    Connection *c = connection_new(&(ConnectionOptions) {
+        .one_cq = true, .sq_depth = 256 });
+    uint32_t msn = 0;
+
+    rnic_msix_enable(c->r);
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        for (int a = 0; a < 2; a++) {
+            if (cases[i].arm[a]) {
+                rnic_cq_arm(c->r, &c->send_cq, cases[i].arm[a]);
+            }
+        }
+        complete_one(c, cases[i].kind, &msn);
+        expect_event(c, cases[i].event);
+        g_assert_cmpint(rnic_msix_fired(c->r, c->r->comp_eq.vector), ==,
+                        cases[i].event);
+        if (!cases[i].event && cases[i].arm[0]) {
+            /* Still armed. */
+            complete_one(c, LOCAL, &msn);
+            expect_event(c, true);
+            rnic_msix_fired(c->r, c->r->comp_eq.vector);
+        }
+        /* Once is all. */
+        complete_one(c, PLAIN, &msn);
+        complete_one(c, SOLICITED, &msn);
+        complete_one(c, LOCAL, &msn);
+        expect_event(c, false);
+    }
+
+    /* Solicited mode passes over what is not, and then fires. */
+    rnic_cq_arm(c->r, &c->send_cq, RNIC_ARM_SOLICITED);
+    complete_one(c, PLAIN, &msn);
+    complete_one(c, PLAIN_INVALIDATE, &msn);
+    complete_one(c, LOCAL, &msn);
+    complete_one(c, LOCAL_WRITE, &msn);
+    expect_event(c, false);
+    complete_one(c, SOLICITED, &msn);
+    expect_event(c, true);
+
+    /* CQEs there before arming do not count. */
+    complete_one(c, PLAIN, &msn);
+    rnic_cq_arm(c->r, &c->send_cq, RNIC_ARM_NEXT);
+    expect_event(c, false);
+    complete_one(c, PLAIN, &msn);
+    expect_event(c, true);
+
+    /* An error is solicited, flushes included. */
+    connection_recv(c, 9, 0, 4);
+    rnic_cq_arm(c->r, &c->send_cq, RNIC_ARM_SOLICITED);
+    g_assert_cmpuint(rnic_modify_qp_state(c->r, &c->qp, RNIC_QPS_ERROR), ==,
+                     RNIC_ST_OK);
+    rnic_expect_cqe(c->r, &c->send_cq, 9, RNIC_WC_FLUSHED);
+    expect_event(c, true);
+    connection_free(c);
+    rnic_shows("V4-4 V8.2.5-3 V8.2.5-4 V8.2.5-6 V8.2.5-7 V8.2.5-8 V8.2.5-9 "
+               "V8.2.5-10 V8.2.5-11 V8.2.5-12 V8.2.5-14 V8.2.5-15 V9.3.2.2-2 "
+               "V9.3.2.2-3 V9.3.2.2-5 V9.4.1-4 V9.4.1-5 R5.3-5 V8.2.4-1");
+}
+
+/* While an event of a CQ is not consumed no second one is posted. */
+static void test_notification_suppressed(void)
+{
+    Connection *c = connection_new(&(ConnectionOptions) { .one_cq = true });
+    uint32_t msn = 0;
+    RnicEq *eq = &c->r->comp_eq;
+    struct rnic_ceqe event;
+    uint32_t slot;
+
+    for (int i = 0; i < 5; i++) {
+        rnic_cq_arm(c->r, &c->send_cq, RNIC_ARM_NEXT);
+        complete_one(c, PLAIN, &msn);
+    }
+    rnic_settle(c->r);
+    rnic_eq_wait(c->r, eq, &event);
+    slot = eq->index & (eq->depth - 1);
+    g_assert_cmphex(rnic_mem_read32(c->r, eq->memory + RNIC_QUEUE_RECORD_SIZE +
+                                    slot * sizeof(event)), ==, 0);
+    /* Consumed: the next one comes. */
+    rnic_cq_arm(c->r, &c->send_cq, RNIC_ARM_NEXT);
+    complete_one(c, PLAIN, &msn);
+    rnic_eq_wait(c->r, eq, &event);
+    connection_free(c);
+}
+
+/* Two CQs on two event queues and vectors: each its own. */
+static void test_notification_vectors(void)
+{
+    Connection *a = connection_new(&(ConnectionOptions) { .one_cq = true });
+    RnicEq other;
+    RnicCq cq, deaf;
+    RnicQp qp;
+    RnicQpInit init;
+    struct rnic_ceqe event;
+    struct rnic_sge none = { };
+
+    rnic_msix_enable(a->r);
+    rnic_create_eq(a->r, &other, RNIC_EQ_COMPLETION, 5, 8);
+    rnic_create_cq(a->r, &cq, 8, other.number);
+    rnic_create_cq(a->r, &deaf, 8, RNIC_NO_VECTOR);
+    init = rnic_qp_default(a->r, &deaf, &cq);
+    rnic_create_qp(a->r, &qp, &init);
+    rnic_post_recv(a->r, &qp, 1, 0, &none);
+    rnic_post_send(a->r, &qp, &(RnicWr) { .opcode = RNIC_SQ_SEND,
+                                          .wr_id = 2 });
+    rnic_cq_arm(a->r, &cq, RNIC_ARM_NEXT);
+    rnic_cq_arm(a->r, &deaf, RNIC_ARM_NEXT);
+    rnic_cq_arm(a->r, &a->send_cq, RNIC_ARM_NEXT);
+    for (unsigned v = 0; v < RNIC_TEST_VECTORS; v++) {
+        rnic_msix_fired(a->r, v);
+    }
+    g_assert_cmpuint(rnic_modify_qp_state(a->r, &qp, RNIC_QPS_ERROR), ==,
+                     RNIC_ST_OK);
+    rnic_expect_cqe(a->r, &cq, 1, RNIC_WC_FLUSHED);
+    rnic_expect_cqe(a->r, &deaf, 2, RNIC_WC_FLUSHED);
+    rnic_eq_wait(a->r, &other, &event);
+    g_assert_cmphex(le32_to_cpu(event.cqn), ==, cq.number);
+    rnic_settle(a->r);
+    g_assert_false(rnic_eq_poll(a->r, &other, &event));
+    g_assert_false(rnic_eq_poll(a->r, &a->r->comp_eq, &event));
+    g_assert_true(rnic_msix_fired(a->r, 5));
+    g_assert_false(rnic_msix_fired(a->r, 1));
+    connection_free(a);
+    rnic_shows("V8.2.5-1 V8.2.5-5 V9.2.3.1-4 V9.3.2.2-4 V9.4.1-1");
+}
+
+/* --------------------------------------------------------------- the octets */
+
+/* The worked examples: made with a program that reproduces RFC 5044's. */
+static void test_wire_octets(void)
+{
+    static const uint8_t hi[] = {
+        0x00, 0x15, 0x41, 0x43, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1,
+        0, 0, 0, 0, 0x68, 0x69, 0x21, 0, 0x46, 0xb1, 0x49, 0x8b,
+    };
+    static const uint8_t empty_write[] = {
+        0x00, 0x0e, 0xc1, 0x40, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0,
+        0xeb, 0xd3, 0x4c, 0x5f,
+    };
+    static const uint8_t empty_read[] = {
+        0x00, 0x2e, 0x41, 0x41, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1,
+        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+        0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0,
+        0xba, 0x10, 0xe3, 0xc9,
+    };
+    static const uint8_t empty_response[] = {
+        0x00, 0x0e, 0xc1, 0x42, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+        0x69, 0x75, 0xd6, 0xca,
+    };
+    Connection *c = connection_new(&(ConnectionOptions) { .crc = true });
+    RnicWr wr;
+    uint8_t got[64];
+
+    g_assert_cmphex(wire_crc32c("123456789", 9), ==, 0xe3069283);
+
+    connection_fill(c, 0, "hi!", 3);
+    connection_post(c, RNIC_SQ_SEND, 1, 0, 3);
+    wire_get(c->peer, got, sizeof(hi));
+    g_assert_cmpmem(got, sizeof(hi), hi, sizeof(hi));
+    wr = connection_wr(c, RNIC_SQ_RDMA_WRITE, 2, 0, 0);
+    wr.num_sge = 0;
+    wr.remote_stag = 1;
+    rnic_post_send(c->r, &c->qp, &wr);
+    wire_get(c->peer, got, sizeof(empty_write));
+    g_assert_cmpmem(got, sizeof(empty_write), empty_write,
+                    sizeof(empty_write));
+    wr.opcode = RNIC_SQ_RDMA_READ;
+    wr.wr_id = 3;
+    rnic_post_send(c->r, &c->qp, &wr);
+    wire_get(c->peer, got, sizeof(empty_read));
+    g_assert_cmpmem(got, sizeof(empty_read), empty_read, sizeof(empty_read));
+    wire_put(c->peer, empty_response, sizeof(empty_response));
+    for (int i = 1; i <= 3; i++) {
+        rnic_expect_cqe(c->r, &c->send_cq, i, RNIC_WC_SUCCESS);
+    }
+    wr = connection_wr(c, RNIC_SQ_SEND, 5, 0, 0);
+    rnic_post_send(c->r, &c->qp, &wr);
+    wire_get(c->peer, got, 24);
+    g_assert_cmphex(got[1], ==, 18);
+    g_assert_cmphex(got[15], ==, 2);
+    rnic_expect_cqe(c->r, &c->send_cq, 5, RNIC_WC_SUCCESS);
+    wire_put(c->peer, empty_write, sizeof(empty_write));
+    wire_put(c->peer, empty_read, sizeof(empty_read));
+    wire_get(c->peer, got, sizeof(empty_response));
+    g_assert_cmpmem(got, sizeof(empty_response), empty_response,
+                    sizeof(empty_response));
+    connection_recv(c, 4, 100, 10);
+    wire_put(c->peer, hi, sizeof(hi));
+    rnic_expect_cqe(c->r, &c->recv_cq, 4, RNIC_WC_SUCCESS);
+    connection_peek(c, 100, got, 3);
+    g_assert_cmpmem(got, 3, "hi!", 3);
+    connection_free(c);
+    rnic_shows("R4.1-1 R4.4-1 V8.1.3.2-6");
+}
+
+/* Reserved bits are not looked at; the Invalidate STag of a Send neither. */
+static void test_reserved_on_wire(void)
+{
+    Connection *c = connection_new(NULL);
+    WireSegment segment = {
+        .opcode = WIRE_SEND, .last = true, .ddp_version = 1,
+        .rdmap_version = 1, .reserved = 0x3f, .stag = c->mr.stag, .msn = 1,
+        .length = 3, .payload = (uint8_t *)"abc",
+    };
+    uint8_t got[3];
+
+    connection_recv(c, 1, 0, 10);
+    wire_put_segment(c->peer, &segment);
+    rnic_expect_cqe(c->r, &c->recv_cq, 1, RNIC_WC_SUCCESS);
+    segment = (WireSegment) {
+        .opcode = WIRE_WRITE, .tagged = true, .last = true, .ddp_version = 1,
+        .rdmap_version = 1, .reserved = 0x3f, .stag = c->mr.stag,
+        .to = c->mr.va + 50, .length = 3, .payload = (uint8_t *)"xyz",
+    };
+    wire_put_segment(c->peer, &segment);
+    wire_put_read_request(c->peer, &(WireRead) {
+        .size = 3, .source_stag = c->mr.stag, .source_to = c->mr.va + 50 });
+    wire_get_tagged(c->peer, WIRE_READ_RESPONSE, 0, 0, got, 3);
+    g_assert_cmpmem(got, 3, "xyz", 3);
+    connection_free(c);
+    rnic_shows("R4.1-7");
+}
+
+static void test_solicited_out(void)
+{
+    Connection *c = connection_new(NULL);
+    RnicWr wr = connection_wr(c, RNIC_SQ_SEND, 1, 0, 4);
+    struct rnic_cqe cqe;
+    uint8_t got[4];
+
+    wr.flags |= RNIC_WQE_SOLICITED;
+    rnic_post_send(c->r, &c->qp, &wr);
+    wire_get_send(c->peer, WIRE_SEND_SE, 1, got, 4);
+    rnic_expect_cqe(c->r, &c->send_cq, 1, RNIC_WC_SUCCESS);
+    connection_post(c, RNIC_SQ_SEND, 2, 0, 4);
+    wire_get_send(c->peer, WIRE_SEND, 2, got, 4);
+    rnic_expect_cqe(c->r, &c->send_cq, 2, RNIC_WC_SUCCESS);
+
+    connection_recv(c, 3, 0, 4);
+    wire_put_send(c->peer, WIRE_SEND_SE, 0, got, 4);
+    cqe = rnic_expect_cqe(c->r, &c->recv_cq, 3, RNIC_WC_SUCCESS);
+    g_assert_cmphex(cqe.flags & RNIC_CQE_SOLICITED, !=, 0);
+    connection_free(c);
+}
+
+/* A message far larger than any socket buffer, while the peer is slow. */
+static void test_large(void)
+{
+    enum { LARGE = 8 * 1024 * 1024 };
+    Connection *c = connection_new(NULL);
+    g_autofree uint8_t *data = g_malloc(LARGE);
+    g_autofree uint8_t *got = g_malloc(LARGE);
+    struct rnic_sge sge;
+    RnicMr mr;
+    RnicWr wr = { .opcode = RNIC_SQ_SEND, .flags = RNIC_WQE_SIGNALED,
+                  .wr_id = 1, .num_sge = 1 };
+
+    rnic_create_mr(c->r, &mr, c->r->pd, LARGE, RNIC_TEST_ACCESS_ALL);
+    rnic_pattern(data, LARGE, 8);
+    rnic_mem_write(c->r, mr.bus, data, LARGE);
+    wr.sge[0] = rnic_sge(&mr, 0, LARGE);
+    rnic_post_send(c->r, &c->qp, &wr);
+    /* The device is not held up by a peer that does not read. */
+    rnic_settle(c->r);
+    rnic_expect_no_cqe(c->r, &c->send_cq);
+    g_assert_cmpuint(wire_get_send(c->peer, WIRE_SEND, 1, got, LARGE), ==,
+                     LARGE);
+    g_assert_cmpmem(got, LARGE, data, LARGE);
+    rnic_expect_cqe(c->r, &c->send_cq, 1, RNIC_WC_SUCCESS);
+
+    rnic_mem_fill(c->r, mr.bus, 0, LARGE);
+    sge = rnic_sge(&mr, 0, LARGE);
+    rnic_post_recv(c->r, &c->qp, 2, 1, &sge);
+    c->peer->segment_size = 60000;
+    wire_put_send(c->peer, WIRE_SEND, 0, data, LARGE);
+    rnic_expect_cqe(c->r, &c->recv_cq, 2, RNIC_WC_SUCCESS);
+    rnic_mem_read(c->r, mr.bus, got, LARGE);
+    g_assert_cmpmem(got, LARGE, data, LARGE);
+    connection_free(c);
+    rnic_shows("V8.1.2.1-8 R5.5-11");
+}
+
+/* A peer that does not read one stream does not hold up the other. */
+static void test_streams_independent(void)
+{
+    enum { LARGE = 8 * 1024 * 1024 };
+    Connection *a = connection_new(NULL);
+    Connection *b = connection_prepare_second(a, NULL);
+    RnicMr mr;
+    RnicWr wr = { .opcode = RNIC_SQ_RDMA_WRITE, .num_sge = 1 };
+    uint8_t got[4];
+
+    connection_establish(b, NULL);
+    rnic_create_mr(a->r, &mr, a->r->pd, LARGE, RNIC_TEST_ACCESS_ALL);
+    wr.sge[0] = rnic_sge(&mr, 0, LARGE);
+    rnic_post_send(a->r, &a->qp, &wr);
+    for (unsigned i = 0; i < 20; i++) {
+        connection_post(b, RNIC_SQ_SEND, i, 0, 4);
+        wire_get_send(b->peer, WIRE_SEND, i + 1, got, 4);
+        rnic_expect_cqe(b->r, &b->send_cq, i, RNIC_WC_SUCCESS);
+    }
+    connection_free_second(b);
+    connection_free(a);
+    rnic_shows("R1.1-2");
+}
+
+/* The peer's Reads are answered while the own SQ waits for a Read. */
+static void test_no_deadlock(void)
+{
+    Connection *c = connection_new(&(ConnectionOptions) { .ord = 1 });
+    WireRead out, in = { .size = 100, .source_stag = c->mr.stag,
+                         .source_to = c->mr.va };
+    uint8_t got[100];
+
+    connection_post(c, RNIC_SQ_RDMA_READ, 1, 0, 50);
+    connection_post(c, RNIC_SQ_RDMA_READ, 2, 0, 50);
+    wire_get_read_request(c->peer, 1, &out);
+    for (int i = 0; i < 3; i++) {
+        wire_put_read_request(c->peer, &in);
+        wire_get_tagged(c->peer, WIRE_READ_RESPONSE, 0, 0, got, 100);
+    }
+    for (int i = 1; i <= 2; i++) {
+        wire_put_read_response(c->peer, out.sink_stag, out.sink_to, got, 50);
+        rnic_expect_cqe(c->r, &c->send_cq, i, RNIC_WC_SUCCESS);
+        if (i == 1) {
+            wire_get_read_request(c->peer, 2, &out);
+        }
+    }
+    connection_free(c);
+}
+
+/* Sockets and device are full long before the peer reads; then all is right. */
+static void check_late_reader(bool crc)
+{
+    enum { LENGTH = 240000, COUNT = 60 };
+    Connection *c = connection_new(&(ConnectionOptions) { .crc = crc });
+    g_autofree uint8_t *data = g_malloc(CONNECTION_MR_SIZE);
+    g_autofree uint8_t *got = g_malloc(LENGTH);
+
+    rnic_pattern(data, CONNECTION_MR_SIZE, 3);
+    connection_fill(c, 0, data, CONNECTION_MR_SIZE);
+    for (unsigned i = 0; i < COUNT; i++) {
+        connection_post(c, RNIC_SQ_RDMA_WRITE, i, i * 97, LENGTH);
+    }
+    rnic_settle(c->r);
+    for (unsigned i = 0; i < COUNT; i++) {
+        g_assert_cmpuint(connection_get_write(c, 0, got, LENGTH), ==, LENGTH);
+        g_assert_cmpmem(got, LENGTH, data + i * 97, LENGTH);
+    }
+    for (unsigned i = 0; i < COUNT; i++) {
+        rnic_expect_cqe(c->r, &c->send_cq, i, RNIC_WC_SUCCESS);
+    }
+    connection_free(c);
+}
+
+static void test_late_reader(void)
+{
+    check_late_reader(false);
+    check_late_reader(true);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    qtest_add_func("rnic/data/sends-out", test_sends_out);
+    qtest_add_func("rnic/data/sends-out-crc", test_sends_out_crc);
+    qtest_add_func("rnic/data/sends-out-markers", test_sends_out_markers);
+    qtest_add_func("rnic/data/sends-in", test_sends_in);
+    qtest_add_func("rnic/data/sends-in-crc", test_sends_in_crc);
+    qtest_add_func("rnic/data/sends-in-markers", test_sends_in_markers);
+    qtest_add_func("rnic/data/late-reader", test_late_reader);
+    qtest_add_func("rnic/data/scatter-gather", test_scatter_gather);
+    qtest_add_func("rnic/data/most-sges", test_most_sges);
+    qtest_add_func("rnic/data/inline", test_inline);
+    qtest_add_func("rnic/data/ring-wraps", test_ring_wraps);
+    qtest_add_func("rnic/data/doorbell-rule", test_doorbell_rule);
+    qtest_add_func("rnic/data/writes-out", test_writes_out);
+    qtest_add_func("rnic/data/writes-in", test_writes_in);
+    qtest_add_func("rnic/data/empty-tagged", test_empty_tagged);
+    qtest_add_func("rnic/data/reads-out", test_reads_out);
+    qtest_add_func("rnic/data/reads-in", test_reads_in);
+    qtest_add_func("rnic/data/reads-in-order", test_reads_in_order);
+    qtest_add_func("rnic/data/ord", test_ord);
+    qtest_add_func("rnic/data/ord-lowered", test_ord_lowered);
+    qtest_add_func("rnic/data/read-fence", test_read_fence);
+    qtest_add_func("rnic/data/write-then-read", test_write_then_read);
+    qtest_add_func("rnic/data/read-waits-for-write",
+                   test_read_waits_for_write);
+    qtest_add_func("rnic/data/write-then-send", test_write_then_send);
+    qtest_add_func("rnic/data/chunks", test_chunks);
+    qtest_add_func("rnic/data/order", test_order);
+    qtest_add_func("rnic/data/receive-order", test_receive_order);
+    qtest_add_func("rnic/data/unsignaled", test_unsignaled);
+    qtest_add_func("rnic/data/signal-all", test_signal_all);
+    qtest_add_func("rnic/data/shared-cq", test_shared_cq);
+    qtest_add_func("rnic/data/notification", test_notification);
+    qtest_add_func("rnic/data/notification-suppressed",
+                   test_notification_suppressed);
+    qtest_add_func("rnic/data/notification-vectors",
+                   test_notification_vectors);
+    qtest_add_func("rnic/data/wire-octets", test_wire_octets);
+    qtest_add_func("rnic/data/reserved-on-wire", test_reserved_on_wire);
+    qtest_add_func("rnic/data/solicited-out", test_solicited_out);
+    qtest_add_func("rnic/data/large", test_large);
+    qtest_add_func("rnic/data/streams-independent", test_streams_independent);
+    qtest_add_func("rnic/data/no-deadlock", test_no_deadlock);
+    return g_test_run();
+}

@@ -1,0 +1,1314 @@
+/*
+ * rnic: Memory Windows, from allocation to the last octet they let through
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+#include "qemu/osdep.h"
+#include "qemu/bswap.h"
+
+#include "tests/qtest/rnic/lib/stags.h"
+
+#define RR RNIC_ACCESS_REMOTE_READ
+#define RW RNIC_ACCESS_REMOTE_WRITE
+#define LR RNIC_ACCESS_LOCAL_READ
+#define LW RNIC_ACCESS_LOCAL_WRITE
+#define MB RNIC_ACCESS_MW_BIND
+#define ZB RNIC_ACCESS_ZERO_BASED
+
+/* A connection, a region of four pages that may be bound to, a window. */
+typedef struct World {
+    Connection *c;
+    Rnic *r;
+    StagRegion mr;
+    uint32_t mw;                /* key 0x11 */
+    struct rnic_counters before;
+} World;
+
+static void world_init_rights(World *w, uint32_t access)
+{
+    w->c = connection_new(&stag_options);
+    w->r = w->c->r;
+    w->before = rnic_query_counters(w->r);
+    w->mr = stag_region(w->r, 4);
+    w->mr.access = access;
+    stag_register(w->r, &w->mr);
+    w->mw = stag_alloc_mw(w->r, w->r->pd, 0x11);
+}
+
+/* Local rights alone: what the peer may, it may through windows. */
+static void world_init(World *w)
+{
+    world_init_rights(w, LR | LW | MB);
+}
+
+static void world_cleanup(World *w)
+{
+    stag_dealloc(w->r, w->mw);
+    stag_dealloc(w->r, w->mr.stag);
+    stag_assert_no_leak(w->r, &w->before);
+    connection_free(w->c);
+}
+
+/* 100 octets from octet 5000 of the region, all remote rights. */
+static StagBind usual(const World *w)
+{
+    return stag_window((w->mw & ~0xffu) | 0x22, &w->mr, w->mr.va + 5000, 100,
+                       RR | RW);
+}
+
+static uint32_t bound_windows(const World *w)
+{
+    return le32_to_cpu(stag_query_mr(w->r, w->mr.stag).bound_windows);
+}
+
+static void assert_unbound(const World *w)
+{
+    g_assert_cmpint(stag_query_mw(w->r, w->mw).valid, ==, 0);
+    g_assert_cmpuint(bound_windows(w), ==, 0);
+}
+
+static void bind_ok(World *w, const StagBind *bind)
+{
+    g_assert_cmpuint(stag_bind(w->c, bind), ==, RNIC_WC_SUCCESS);
+}
+
+static void invalidate_ok(World *w, uint32_t stag)
+{
+    g_assert_cmpuint(stag_invalidate(w->c, stag), ==, RNIC_WC_SUCCESS);
+}
+
+/* ------------------------------------------------- allocation and queries */
+
+static void test_alloc_query(void)
+{
+    Rnic *r = rnic_boot_up(",max-mr=50");
+    struct rnic_counters before = rnic_query_counters(r);
+    uint32_t pd = rnic_alloc_pd(r), stags[50], attr_size;
+    StagRegion mr = stag_region(r, 1);
+    struct rnic_mr_attr attr;
+
+    stags[0] = stag_alloc_mw(r, pd, 0xa5);
+    attr = stag_query_mw(r, stags[0]);
+    g_assert_cmpint(attr.kind, ==, RNIC_STAG_MW);
+    g_assert_cmpint(attr.valid, ==, 0);
+    g_assert_cmphex(le32_to_cpu(attr.pdn), ==, pd);
+    g_assert_cmphex(le32_to_cpu(attr.qpn), ==, 0);
+    g_assert_cmphex(le32_to_cpu(attr.mr_stag), ==, 0);
+
+    /* Each query for its own kind only. */
+    attr_size = sizeof(attr);
+    stag_register(r, &mr);
+    g_assert_cmpuint(rnic_admin_query(r, RNIC_ADMIN_QUERY_MR, stags[0],
+                                      &attr, attr_size), ==,
+                     RNIC_ST_INVALID_STAG);
+    g_assert_cmpuint(rnic_admin_query(r, RNIC_ADMIN_QUERY_MW, mr.stag, &attr,
+                                      attr_size), ==, RNIC_ST_INVALID_STAG);
+    for (int i = 0; i < 2; i++) {
+        uint32_t none = i ? STAG_UNKNOWN : 0;
+
+        g_assert_cmpuint(rnic_admin_query(r, RNIC_ADMIN_QUERY_MW, none, &attr,
+                                          attr_size), ==,
+                         RNIC_ST_INVALID_STAG);
+        g_assert_cmpuint(stag_try_dealloc(r, none), ==,
+                         RNIC_ST_INVALID_STAG);
+    }
+    /* The PD is held. */
+    g_assert_cmpuint(rnic_admin_object(r, RNIC_ADMIN_DEALLOC_PD, pd), ==,
+                     RNIC_ST_PD_IN_USE);
+    /* As many as there are, then none; then again. */
+    for (int round = 0; round < 2; round++) {
+        struct rnic_admin_sqe sqe = rnic_command(RNIC_ADMIN_ALLOC_MW);
+
+        for (int i = 1; i < 49; i++) {
+            stags[i] = stag_alloc_mw(r, pd, i);
+        }
+        sqe.alloc_stag.pdn = cpu_to_le32(pd);
+        g_assert_cmpuint(rnic_admin(r, &sqe, NULL), ==,
+                         RNIC_ST_INSUFFICIENT_RESOURCES);
+        for (int i = 1; i < 49; i++) {
+            stag_dealloc(r, stags[i] ^ 0xff);   /* whatever the key */
+            g_assert_cmpuint(stag_try_dealloc(r, stags[i]), ==,
+                             RNIC_ST_INVALID_STAG);
+        }
+    }
+    stag_dealloc(r, stags[0]);
+    stag_dealloc(r, mr.stag);
+    g_assert_cmpuint(rnic_admin_object(r, RNIC_ADMIN_DEALLOC_PD, pd), ==,
+                     RNIC_ST_OK);
+    stag_assert_no_leak(r, &before);
+    rnic_quit(r);
+    rnic_shows("V7.10.1-1 V7.2-5 V7.9-2 V7.9-7");
+}
+
+/* ------------------------------------------------------- bind and access */
+
+/* VA or zero based: the same octets, to the octet at both ends. */
+static void check_bounds(World *w, uint8_t base_type)
+{
+    StagBind bind = usual(w);
+    uint64_t base = base_type ? 0 : bind.va;
+    struct rnic_mr_attr attr;
+    uint8_t got[100], data[100], page[4096];
+
+    bind.access |= base_type;
+    bind_ok(w, &bind);
+    attr = stag_query_mw(w->r, w->mw);
+    g_assert_cmpint(attr.valid, ==, 1);
+    g_assert_cmphex(le32_to_cpu(attr.stag), ==, bind.mw);
+    g_assert_cmphex(le64_to_cpu(attr.va), ==, base);
+    g_assert_cmphex(le64_to_cpu(attr.length), ==, 100);
+    g_assert_cmphex(le32_to_cpu(attr.access), ==, bind.access);
+    g_assert_cmphex(le32_to_cpu(attr.mr_stag), ==, w->mr.stag);
+    g_assert_cmphex(le32_to_cpu(attr.qpn), ==, w->c->qp.number);
+    g_assert_cmpuint(bound_windows(w), ==, 1);
+
+    rnic_pattern(data, 100, base_type);
+    stag_peer_writes(w->c, bind.mw, base, data, 100);
+    rnic_mem_read(w->r, w->mr.bus[1] + 5000 - 4096, got, 100);
+    g_assert_cmpmem(got, 100, data, 100);
+    stag_peer_reads(w->c, bind.mw, base, got, 100);
+    g_assert_cmpmem(got, 100, data, 100);
+    stag_peer_reads(w->c, bind.mw, base + 99, got, 1);
+    g_assert_cmphex(got[0], ==, data[99]);
+    stag_peer_writes(w->c, bind.mw, base + 99, &data[99], 1);
+
+    if (base) {
+        stag_peer_write_refused(w->c, bind.mw, base - 1, 1, 0x1101);
+        stag_peer_write_refused(w->c, bind.mw, base - 1, 102, 0x1101);
+        stag_peer_read_refused(w->c, bind.mw, base - 1, 2, 0x0101);
+    } else {
+        stag_peer_write_refused(w->c, bind.mw, bind.va, 1, 0x1101);
+        stag_peer_read_refused(w->c, bind.mw, ~0ULL, 1, 0x0101);
+    }
+    stag_peer_write_refused(w->c, bind.mw, base + 100, 1, 0x1101);
+    stag_peer_write_refused(w->c, bind.mw, base + 99, 2, 0x1101);
+    stag_peer_read_refused(w->c, bind.mw, base, 101, 0x0101);
+    stag_peer_read_refused(w->c, bind.mw, base + 100, 1, 0x0101);
+    stag_peer_write_refused(w->c, bind.mw, ~0ULL, 2, 0x1103);
+    stag_peer_read_refused(w->c, bind.mw, ~0ULL, 2, 0x0104);
+    /* No octets: nothing is looked at. */
+    stag_peer_writes(w->c, bind.mw, base - 77, NULL, 0);
+    stag_peer_reads(w->c, bind.mw, base - 77, NULL, 0);
+    rnic_mem_read(w->r, w->mr.bus[1], page, 4096);
+    for (unsigned i = 0; i < 4096; i++) {
+        if (i < 5000 - 4096 || i >= 5100 - 4096) {
+            g_assert_cmphex(page[i], ==, 0);
+        }
+    }
+    g_assert_cmpmem(page + 5000 - 4096, 100, data, 100);
+    invalidate_ok(w, bind.mw);
+    assert_unbound(w);
+    stag_peer_write_refused(w->c, bind.mw, base, 1, 0x1100);
+    stag_peer_read_refused(w->c, bind.mw, base, 1, 0x0100);
+    stag_peer_writes(w->c, bind.mw, base, NULL, 0);
+}
+
+static void test_bounds(void)
+{
+    World w;
+
+    world_init(&w);
+    check_bounds(&w, 0);
+    check_bounds(&w, ZB);
+    world_cleanup(&w);
+    rnic_shows("V7.10.2-1 V7.10.2-6 V7.10.3-1 V7.10.6.2-1 V7.10.6.2-3 "
+               "V7.10.6.2-7 V7.10.2-9 V7.5.2-1 V7.1-2");
+}
+
+/* Sub-ranges across pages, the whole region, one octet, none. */
+static void test_ranges(void)
+{
+    static const struct {
+        uint32_t at, length;
+    } ranges[] = {
+        { 0, 16384 }, { 0, 1 }, { 16383, 1 }, { 4095, 2 }, { 4096, 4096 },
+        { 1, 16382 }, { 16384, 0 }, { 0, 0 },
+    };
+    World w;
+
+    world_init(&w);
+    for (unsigned i = 0; i < G_N_ELEMENTS(ranges); i++) {
+        uint32_t length = ranges[i].length;
+        g_autofree uint8_t *data = g_malloc(length + 1);
+        g_autofree uint8_t *got = g_malloc(length + 1);
+        StagBind bind = usual(&w);
+
+        bind.mw = (w.mw & ~0xffu) | i;
+        bind.va = w.mr.va + ranges[i].at;
+        bind.length = length;
+        bind.access |= i & 1 ? ZB : 0;
+        bind_ok(&w, &bind);
+        rnic_pattern(data, length, i);
+        if (length) {
+            stag_peer_writes(w.c, bind.mw, i & 1 ? 0 : bind.va, data, length);
+            rnic_mem_read(w.r, w.mr.bus[0] + ranges[i].at, got, length);
+            g_assert_cmpmem(got, length, data, length);
+        }
+        stag_peer_write_refused(w.c, bind.mw,
+                                (i & 1 ? 0 : bind.va) + length, 1, 0x1101);
+        invalidate_ok(&w, bind.mw);
+    }
+    world_cleanup(&w);
+    rnic_shows("V7.10.6.1-8");
+}
+
+/* Every key but the one bound is refused; the index stays. */
+static void test_keys(void)
+{
+    World w;
+    StagBind bind;
+    uint8_t got;
+
+    world_init(&w);
+    bind = usual(&w);
+    bind_ok(&w, &bind);
+    for (unsigned bit = 0; bit < 8; bit++) {
+        stag_peer_write_refused(w.c, bind.mw ^ 1u << bit, bind.va, 1, 0x1100);
+    }
+    stag_peer_write_refused(w.c, w.mw, bind.va, 1, 0x1100);
+    stag_peer_read_refused(w.c, bind.mw ^ 1, bind.va, 1, 0x0100);
+    stag_peer_reads(w.c, bind.mw, bind.va, &got, 1);
+    invalidate_ok(&w, bind.mw);
+    /* With every key in turn; its predecessor fails, now and then tried. */
+    for (unsigned key = 0; key < 256; key++) {
+        bind.mw = (w.mw & ~0xffu) | key;
+        bind_ok(&w, &bind);
+        stag_peer_reads(w.c, bind.mw, bind.va, &got, 1);
+        if (key % 64 == 1) {
+            stag_peer_read_refused(w.c, bind.mw - 1, bind.va, 1, 0x0100);
+        }
+        invalidate_ok(&w, bind.mw);
+    }
+    world_cleanup(&w);
+    rnic_shows("V7.10.2-10 V7.2-3 V7.10.4-3");
+}
+
+/* Figure 20, and what the rights then permit. */
+static void test_rights(void)
+{
+    static const uint8_t locals[] = { LR, LW, LR | LW };
+    World w;
+    uint8_t octet = 7;
+
+    world_init(&w);
+    for (unsigned l = 0; l < G_N_ELEMENTS(locals); l++) {
+        for (unsigned remote = 0; remote < 4; remote++) {
+            bool rr = remote & 1, rw = remote & 2;
+            bool good = remote && (!rr || (locals[l] & LR)) &&
+                        (!rw || (locals[l] & LW));
+            StagRegion mr = w.mr;
+            StagBind bind;
+
+            mr.access = locals[l] | MB;
+            stag_register(w.r, &mr);
+            bind = stag_window(w.mw, &mr, mr.va, 16,
+                               (rr ? RR : 0) | (rw ? RW : 0));
+            g_assert_cmpuint(stag_bind(w.c, &bind), ==,
+                             good ? RNIC_WC_SUCCESS
+                                  : RNIC_WC_ACCESS_VIOLATION);
+            if (!good) {
+                wire_expect_terminate(w.c->peer, 0);
+                stag_reconnect(w.c);
+                g_assert_cmpint(stag_query_mw(w.r, w.mw).valid, ==, 0);
+                stag_dealloc(w.r, mr.stag);
+                continue;
+            }
+            if (rr) {
+                stag_peer_reads(w.c, bind.mw, bind.va, &octet, 1);
+            } else {
+                stag_peer_read_refused(w.c, bind.mw, bind.va, 1, 0x0102);
+            }
+            if (rw) {
+                stag_peer_writes(w.c, bind.mw, bind.va, &octet, 1);
+            } else {
+                stag_peer_write_refused(w.c, bind.mw, bind.va, 1, 0x1102);
+            }
+            /* The region itself gives the peer nothing. */
+            stag_peer_write_refused(w.c, mr.stag, mr.va, 1, 0x1102);
+            invalidate_ok(&w, bind.mw);
+            stag_dealloc(w.r, mr.stag);
+        }
+    }
+    world_cleanup(&w);
+    rnic_shows("V7.10.2-8 V7.10.2-9 V7.10.6.1-6 V7.10.6.2-4");
+}
+
+/* A window with less than its region: it counts, the region's do not. */
+static void test_rights_of_window_only(void)
+{
+    World w;
+    StagBind bind;
+    uint8_t got;
+
+    world_init_rights(&w, LR | LW | RR | RW | MB);
+    bind = usual(&w);
+    bind.access = RR;
+    bind_ok(&w, &bind);
+    stag_peer_reads(w.c, bind.mw, bind.va, &got, 1);
+    stag_peer_write_refused(w.c, bind.mw, bind.va, 1, 0x1102);
+    stag_peer_writes(w.c, w.mr.stag, bind.va, "x", 1);
+    invalidate_ok(&w, bind.mw);
+    world_cleanup(&w);
+    rnic_shows("V7.10.6.2-4");
+}
+
+static void set_enables(Connection *c, uint32_t enables)
+{
+    struct rnic_admin_sqe sqe = rnic_command(RNIC_ADMIN_MODIFY_QP);
+
+    sqe.modify_qp.qpn = cpu_to_le32(c->qp.number);
+    sqe.modify_qp.mask = cpu_to_le32(RNIC_QP_MODIFY_ENABLES);
+    sqe.modify_qp.enables = cpu_to_le32(enables);
+    g_assert_cmpuint(rnic_admin(c->r, &sqe, NULL), ==, RNIC_ST_OK);
+}
+
+/* The QP's permission is needed too. */
+static void test_qp_enables(void)
+{
+    World w;
+    StagBind bind;
+    uint8_t got;
+
+    world_init(&w);
+    bind = usual(&w);
+    bind_ok(&w, &bind);
+    set_enables(w.c, STAG_ENABLES & ~RNIC_QP_ENABLE_WRITE);
+    stag_peer_reads(w.c, bind.mw, bind.va, &got, 1);
+    stag_peer_write_refused(w.c, bind.mw, bind.va, 1, 0x1102);
+    set_enables(w.c, STAG_ENABLES & ~RNIC_QP_ENABLE_READ);
+    wire_put_write(w.c->peer, bind.mw, bind.va, "!", 1);
+    RNIC_UNTIL(w.r, (rnic_mem_read32(w.r, w.mr.bus[1] + 5000 - 4096) & 0xff)
+                    == '!');
+    stag_peer_read_refused(w.c, bind.mw, bind.va, 1, 0x1201);
+    set_enables(w.c, STAG_ENABLES);
+    invalidate_ok(&w, bind.mw);
+    world_cleanup(&w);
+    rnic_shows("V7.10.6.2-5");
+}
+
+/* ---------------------------------------------------------- bind refused */
+
+typedef struct BindError {
+    const char *what;
+    void (*spoil)(World *w, StagBind *bind);
+    uint8_t status;
+} BindError;
+
+#define SPOIL(name) static void name(World *w, StagBind *bind)
+
+SPOIL(mw_unknown) { bind->mw = STAG_UNKNOWN; }
+SPOIL(mw_zero) { bind->mw = 0; }
+SPOIL(mw_region) { bind->mw = w->mr.stag; }
+SPOIL(mr_zero) { bind->mr = 0; }
+SPOIL(mr_zero_key) { bind->mr = 1; }
+SPOIL(mr_unknown) { bind->mr = STAG_UNKNOWN; }
+SPOIL(mr_window) { bind->mr = w->mw; }
+SPOIL(mr_key) { bind->mr ^= 0x80; }
+SPOIL(no_rights) { bind->access = 0; }
+SPOIL(only_zero_based) { bind->access = ZB; }
+SPOIL(local_right) { bind->access |= LR; }
+SPOIL(unknown_right) { bind->access |= 0x80; }
+SPOIL(wrap) { bind->length = 0 - bind->va + 1; }
+SPOIL(wrap_most) { bind->length = ~0ULL; }
+SPOIL(early) { bind->va = w->mr.va - 1; }
+SPOIL(late) { bind->va = w->mr.va + 4 * 4096; bind->length = 1; }
+SPOIL(long_) { bind->length = 4 * 4096 - 5000 + 1; }
+SPOIL(beyond) { bind->va = w->mr.va + 4 * 4096 + 1; bind->length = 0; }
+SPOIL(huge) { bind->length = 1ULL << 40; }
+
+static uint32_t other_region(World *w, uint32_t pd, uint32_t access)
+{
+    StagRegion other = w->mr;
+
+    other.pd = pd;
+    other.access = access;
+    stag_register(w->r, &other);
+    return other.stag;
+}
+
+SPOIL(mr_foreign)
+{
+    bind->mr = other_region(w, rnic_alloc_pd(w->r), w->mr.access);
+}
+
+SPOIL(mr_no_bind) { bind->mr = other_region(w, w->r->pd, LR | LW | RR | RW); }
+SPOIL(mr_zero_based)
+{
+    bind->mr = other_region(w, w->r->pd, LR | LW | MB | ZB);
+    bind->va = 0;
+}
+SPOIL(mr_read_only) { bind->mr = other_region(w, w->r->pd, LR | MB); }
+SPOIL(mr_write_only) { bind->mr = other_region(w, w->r->pd, LW | MB); }
+SPOIL(mr_fresh) { bind->mr = stag_alloc(w->r, w->r->pd, 4, 5, true); }
+SPOIL(mw_foreign)
+{
+    bind->mw = stag_alloc_mw(w->r, rnic_alloc_pd(w->r), 9);
+}
+SPOIL(both_foreign)
+{
+    uint32_t pd = rnic_alloc_pd(w->r);
+
+    bind->mr = other_region(w, pd, w->mr.access);
+    bind->mw = stag_alloc_mw(w->r, pd, 9);
+}
+
+SPOIL(mw_valid)
+{
+    bind->mw = stag_alloc_mw(w->r, w->r->pd, 9);
+    bind_ok(w, bind);
+    bind->mw ^= 1;
+}
+
+SPOIL(mr_invalidated)
+{
+    bind->mr = other_region(w, w->r->pd, w->mr.access);
+    invalidate_ok(w, bind->mr);
+}
+
+SPOIL(not_enabled)
+{
+    set_enables(w->c, STAG_ENABLES & ~RNIC_QP_ENABLE_BIND);
+}
+
+static const BindError bind_errors[] = {
+    { "bind not enabled", not_enabled, RNIC_WC_ACCESS_VIOLATION },
+    { "window unknown", mw_unknown, RNIC_WC_INVALID_WINDOW },
+    { "window zero", mw_zero, RNIC_WC_INVALID_WINDOW },
+    { "window is a region", mw_region, RNIC_WC_INVALID_WINDOW },
+    { "window valid", mw_valid, RNIC_WC_STAG_NOT_INVALID },
+    { "region zero", mr_zero, RNIC_WC_INVALID_REGION },
+    { "region zero, key", mr_zero_key, RNIC_WC_INVALID_REGION },
+    { "region unknown", mr_unknown, RNIC_WC_INVALID_REGION },
+    { "region is a window", mr_window, RNIC_WC_INVALID_REGION },
+    { "region never valid", mr_fresh, RNIC_WC_INVALID_REGION },
+    { "region invalidated", mr_invalidated, RNIC_WC_INVALID_REGION },
+    { "region's key", mr_key, RNIC_WC_INVALID_REGION },
+    { "region's PD", mr_foreign, RNIC_WC_INVALID_PD },
+    { "window's PD", mw_foreign, RNIC_WC_INVALID_PD },
+    { "QP's PD", both_foreign, RNIC_WC_INVALID_PD },
+    { "region without bind", mr_no_bind, RNIC_WC_ACCESS_VIOLATION },
+    { "region zero based", mr_zero_based, RNIC_WC_INVALID_REGION },
+    { "no rights", no_rights, RNIC_WC_ACCESS_VIOLATION },
+    { "zero based, no rights", only_zero_based, RNIC_WC_ACCESS_VIOLATION },
+    { "local right", local_right, RNIC_WC_ACCESS_VIOLATION },
+    { "unknown right", unknown_right, RNIC_WC_ACCESS_VIOLATION },
+    { "write over read", mr_read_only, RNIC_WC_ACCESS_VIOLATION },
+    { "read over write", mr_write_only, RNIC_WC_ACCESS_VIOLATION },
+    { "wrap", wrap, RNIC_WC_WRAP },
+    { "wrap most", wrap_most, RNIC_WC_WRAP },
+    { "early", early, RNIC_WC_BASE_BOUNDS },
+    { "late", late, RNIC_WC_BASE_BOUNDS },
+    { "long", long_, RNIC_WC_BASE_BOUNDS },
+    { "beyond", beyond, RNIC_WC_BASE_BOUNDS },
+    { "huge", huge, RNIC_WC_BASE_BOUNDS },
+};
+
+static void test_bind_errors(void)
+{
+    World w;
+
+    world_init(&w);
+    for (unsigned i = 0; i < G_N_ELEMENTS(bind_errors); i++) {
+        StagBind bind = usual(&w);
+        uint32_t windows;
+
+        g_test_message("%s", bind_errors[i].what);
+        bind_errors[i].spoil(&w, &bind);
+        windows = bound_windows(&w);
+        connection_recv(w.c, 1, 0, 8);
+        g_assert_cmpuint(stag_bind(w.c, &bind), ==, bind_errors[i].status);
+        wire_expect_terminate(w.c->peer, 0);
+        rnic_expect_cqe(w.r, &w.c->recv_cq, 1, RNIC_WC_FLUSHED);
+        wire_close(w.c->peer);
+        w.c->peer = NULL;
+        rnic_wait_qp_state(w.r, &w.c->qp, RNIC_QPS_ERROR);
+        rnic_expect_no_async(w.r);
+        g_assert_cmpint(stag_query_mw(w.r, w.mw).valid, ==, 0);
+        g_assert_cmpuint(bound_windows(&w), ==, windows);
+        if (bind_errors[i].spoil == mw_valid) {
+            struct rnic_mr_attr attr = stag_query_mw(w.r, bind.mw);
+
+            g_assert_cmpint(attr.valid, ==, 1);
+            g_assert_cmphex(le32_to_cpu(attr.stag), ==, bind.mw ^ 1);
+            stag_dealloc(w.r, bind.mw);
+        }
+        if (bind.mr >> 8 && bind.mr != w.mw && bind.mr >> 8 !=
+            w.mr.stag >> 8) {
+            stag_try_dealloc(w.r, bind.mr);
+        }
+        if (bind_errors[i].spoil == mw_foreign ||
+            bind_errors[i].spoil == both_foreign) {
+            stag_dealloc(w.r, bind.mw);
+        }
+        stag_reconnect(w.c);
+        if (i == 0) {
+            set_enables(w.c, STAG_ENABLES);
+        }
+    }
+    w.before.pds = rnic_query_counters(w.r).pds;
+    /* None of them has spoilt the window. */
+    bind_ok(&w, &(StagBind) { .mw = w.mw, .mr = w.mr.stag, .va = w.mr.va,
+                              .length = w.mr.length, .access = RR | RW });
+    stag_peer_writes(w.c, w.mw, w.mr.va, "x", 1);
+    world_cleanup(&w);
+    rnic_shows("V7.2.1-9 V7.10.2-7 V7.10.2-11 V7.10.2-12 V7.10.6.1-1 "
+               "V7.10.6.1-2 V7.10.6.1-3 V7.10.6.1-4 V7.10.6.1-5 V7.10.6.1-6 "
+               "V7.10.6.1-7 V7.10.6.1-8 V7.3.2-1");
+}
+
+/* ------------------------------------------------- a window is no region */
+
+static void test_window_as_sge(void)
+{
+    World w;
+    StagBind bind;
+    struct rnic_sge sge;
+    uint8_t got[8];
+
+    world_init(&w);
+    bind = usual(&w);
+    bind_ok(&w, &bind);
+    sge = (struct rnic_sge) { .stag = cpu_to_le32(bind.mw),
+                              .to = cpu_to_le64(bind.va),
+                              .length = cpu_to_le32(8) };
+    for (int write = 0; write < 2; write++) {
+        RnicWr wr = { .opcode = write ? RNIC_SQ_RDMA_WRITE : RNIC_SQ_SEND,
+                      .num_sge = 1, .sge = { sge }, .remote_stag = 9 };
+
+        rnic_post_send(w.r, &w.c->qp, &wr);
+        wire_expect_terminate(w.c->peer, 0);
+        rnic_expect_cqe(w.r, &w.c->send_cq, 0, RNIC_WC_INVALID_STAG);
+        stag_reconnect(w.c);
+    }
+    rnic_post_recv(w.r, &w.c->qp, 5, 1, &sge);
+    wire_put_send(w.c->peer, WIRE_SEND, 0, "intruder", 8);
+    wire_expect_terminate(w.c->peer, 0);
+    rnic_expect_cqe(w.r, &w.c->recv_cq, 5, RNIC_WC_INVALID_STAG);
+    rnic_mem_read(w.r, w.mr.bus[1] + 5000 - 4096, got, 8);
+    g_assert_cmpmem(got, 8, "\0\0\0\0\0\0\0", 8);
+    stag_reconnect(w.c);
+    /* But a Read's sink it may be. */
+    for (int to_region = 0; to_region < 2; to_region++) {
+        RnicWr wr = { .opcode = RNIC_SQ_RDMA_READ,
+                      .flags = RNIC_WQE_SIGNALED,
+                      .num_sge = 1, .sge = { sge }, .remote_stag = 9 };
+        WireRead read;
+
+        rnic_post_send(w.r, &w.c->qp, &wr);
+        wire_get_read_request(w.c->peer, to_region + 1, &read);
+        g_assert_cmphex(read.sink_stag, ==, bind.mw);
+        wire_put_read_response(w.c->peer, read.sink_stag, read.sink_to,
+                               "response", 8);
+        rnic_expect_cqe(w.r, &w.c->send_cq, 0, RNIC_WC_SUCCESS);
+        rnic_mem_read(w.r, w.mr.bus[1] + 5000 - 4096, got, 8);
+        g_assert_cmpmem(got, 8, "response", 8);
+    }
+    invalidate_ok(&w, bind.mw);
+    world_cleanup(&w);
+    rnic_shows("V7.5.1-2");
+}
+
+/* Commands and work that are for regions. */
+static void test_not_for_windows(void)
+{
+    World w;
+    StagRegion region;
+
+    world_init(&w);
+    region = w.mr;
+    region.stag = w.mw;
+    g_assert_cmpuint(stag_try_reregister(w.r, &region, STAG_CHANGE_ALL), ==,
+                     RNIC_ST_INVALID_STAG);
+    g_assert_cmpuint(stag_try_share(w.r, w.mw, &region), ==,
+                     RNIC_ST_INVALID_STAG);
+    region.stag = w.mw;
+    g_assert_cmpuint(stag_fast_register(w.c, &region), !=, RNIC_WC_SUCCESS);
+    wire_expect_terminate(w.c->peer, 0);
+    stag_reconnect(w.c);
+    assert_unbound(&w);
+    world_cleanup(&w);
+    rnic_shows("V7.10.1-2 V7.3.2.5-5");
+}
+
+/* ----------------------------------------------------------- invalidation */
+
+enum { BY_LOCAL, BY_SEND, BY_SEND_SE, BY_READ, WAYS };
+
+/* The window becomes Invalid, in one of four ways. */
+static void invalidate_by(World *w, const StagBind *bind, int way)
+{
+    RnicWr wr = { .opcode = RNIC_SQ_RDMA_READ_INVALIDATE, .num_sge = 1,
+                  .flags = RNIC_WQE_SIGNALED, .remote_stag = 9 };
+    struct rnic_cqe cqe;
+    WireSegment segment;
+
+    switch (way) {
+    case BY_LOCAL:
+        invalidate_ok(w, bind->mw);
+        break;
+    case BY_SEND:
+    case BY_SEND_SE:
+        connection_recv(w->c, 3, 0, 8);
+        wire_put_send(w->c->peer, way == BY_SEND ? WIRE_SEND_INVALIDATE
+                                                 : WIRE_SEND_SE_INVALIDATE,
+                      bind->mw, "payload!", 8);
+        cqe = rnic_expect_cqe(w->r, &w->c->recv_cq, 3, RNIC_WC_SUCCESS);
+        g_assert_cmphex(le32_to_cpu(cqe.stag), ==, bind->mw);
+        break;
+    case BY_READ:
+        wr.sge[0].stag = cpu_to_le32(bind->mw);
+        wr.sge[0].to = cpu_to_le64(bind->va);
+        wr.sge[0].length = cpu_to_le32(8);
+        rnic_post_send(w->r, &w->c->qp, &wr);
+        wire_get_segment(w->c->peer, &segment);
+        g_assert_cmpint(segment.opcode, ==, WIRE_READ_REQUEST);
+        g_free(segment.payload);
+        wire_put_read_response(w->c->peer, bind->mw, bind->va, "abcdefgh", 8);
+        rnic_expect_cqe(w->r, &w->c->send_cq, 0, RNIC_WC_SUCCESS);
+        break;
+    }
+}
+
+static void test_invalidate(void)
+{
+    World w;
+
+    world_init(&w);
+    for (int way = 0; way < WAYS; way++) {
+        StagBind bind = usual(&w);
+
+        bind_ok(&w, &bind);
+        stag_peer_writes(w.c, bind.mw, bind.va, "x", 1);
+        invalidate_by(&w, &bind, way);
+        assert_unbound(&w);
+        g_assert_cmphex(le32_to_cpu(stag_query_mw(w.r, w.mw).pdn), ==,
+                        w.r->pd);
+        stag_peer_write_refused(w.c, bind.mw, bind.va, 1, 0x1100);
+        /* Already Invalid: allowed, whatever the key. */
+        invalidate_ok(&w, bind.mw ^ 1);
+        assert_unbound(&w);
+    }
+    for (unsigned i = 0; i < 1000; i++) {
+        StagBind bind = usual(&w);
+
+        bind.mw = (w.mw & ~0xffu) | (uint8_t)i;
+        bind_ok(&w, &bind);
+        invalidate_ok(&w, bind.mw);
+    }
+    world_cleanup(&w);
+    rnic_shows("V7.10.4-1 V7.10.4-3 V7.10.5-1 V7.10.4.1-2 V7.10.6.3-2");
+}
+
+/* A second QP, of the same PD or another, that has the same device. */
+static Connection *second_qp(World *w, uint32_t pd)
+{
+    uint32_t own = w->r->pd;
+    Connection *other;
+
+    w->r->pd = pd;
+    other = connection_prepare_second(w->c, &stag_options);
+    w->r->pd = own;
+    connection_establish(other, &stag_options);
+    return other;
+}
+
+static void drop_second(World *w, Connection *other)
+{
+    if (other->peer) {
+        connection_recycle(other);
+    }
+    g_assert_cmpuint(rnic_admin_object(w->r, RNIC_ADMIN_DESTROY_QP,
+                                       other->qp.number), ==, RNIC_ST_OK);
+    g_assert_cmpuint(rnic_admin_object(w->r, RNIC_ADMIN_DESTROY_CQ,
+                                       other->send_cq.number), ==,
+                     RNIC_ST_OK);
+    g_assert_cmpuint(rnic_admin_object(w->r, RNIC_ADMIN_DESTROY_CQ,
+                                       other->recv_cq.number), ==,
+                     RNIC_ST_OK);
+    stag_dealloc(w->r, other->mr.stag);
+    connection_free_second(other);
+}
+
+static void assert_usable(World *w, const StagBind *bind)
+{
+    uint8_t got;
+
+    g_assert_cmpint(stag_query_mw(w->r, bind->mw).valid, ==, 1);
+    stag_peer_writes(w->c, bind->mw, bind->va, "u", 1);
+    stag_peer_reads(w->c, bind->mw, bind->va, &got, 1);
+    g_assert_cmphex(got, ==, 'u');
+}
+
+/* Another QP of the PD: it may neither use nor invalidate. */
+static void test_other_qp(void)
+{
+    World w;
+    StagBind bind;
+    Connection *other;
+
+    world_init(&w);
+    bind = usual(&w);
+    other = second_qp(&w, w.r->pd);
+    bind_ok(&w, &bind);
+    stag_peer_write_refused(other, bind.mw, bind.va, 1, 0x1102);
+    assert_usable(&w, &bind);
+    stag_peer_read_refused(other, bind.mw, bind.va, 1, 0x0103);
+    assert_usable(&w, &bind);
+    g_assert_cmpuint(stag_invalidate(other, bind.mw), ==, RNIC_WC_INVALID_PD);
+    wire_expect_terminate(other->peer, 0);
+    stag_reconnect(other);
+    assert_usable(&w, &bind);
+    connection_recv(other, 5, 0, 8);
+    wire_put_send(other->peer, WIRE_SEND_INVALIDATE, bind.mw, "payload!", 8);
+    wire_expect_terminate(other->peer, 0x0109);
+    rnic_expect_cqe(w.r, &other->recv_cq, 5, RNIC_WC_INVALIDATE_STAG);
+    stag_reconnect(other);
+    assert_usable(&w, &bind);
+    /* Its own QP, a wrong key. */
+    g_assert_cmpuint(stag_invalidate(w.c, bind.mw ^ 2), ==,
+                     RNIC_WC_INVALID_STAG);
+    wire_expect_terminate(w.c->peer, 0);
+    stag_reconnect(w.c);
+    assert_usable(&w, &bind);
+    /* The other QP binds it once it is free. */
+    invalidate_ok(&w, bind.mw);
+    g_assert_cmpuint(stag_bind(other, &bind), ==, RNIC_WC_SUCCESS);
+    stag_peer_writes(other, bind.mw, bind.va, "o", 1);
+    stag_peer_write_refused(w.c, bind.mw, bind.va, 1, 0x1102);
+    g_assert_cmpuint(stag_invalidate(other, bind.mw), ==, RNIC_WC_SUCCESS);
+    drop_second(&w, other);
+    world_cleanup(&w);
+    rnic_shows("V7.10.2-5 V7.10.4-2 V7.10.6.2-2 V7.10.6.2-6 V7.10.6.3-1 "
+               "V7.10.6.3-3");
+}
+
+/* An Invalid window is its PD's. */
+static void test_other_pd(void)
+{
+    World w;
+    uint32_t pd;
+    Connection *other;
+    StagBind bind;
+
+    world_init(&w);
+    bind = usual(&w);
+    pd = rnic_alloc_pd(w.r);
+    other = second_qp(&w, pd);
+    for (int was_bound = 0; was_bound < 2; was_bound++) {
+        if (was_bound) {
+            bind_ok(&w, &bind);
+            invalidate_ok(&w, bind.mw);
+        }
+        g_assert_cmpuint(stag_invalidate(other, w.mw), ==,
+                         RNIC_WC_INVALID_PD);
+        wire_expect_terminate(other->peer, 0);
+        stag_reconnect(other);
+        connection_recv(other, 5, 0, 8);
+        wire_put_send(other->peer, WIRE_SEND_INVALIDATE, w.mw, "payload!", 8);
+        wire_expect_terminate(other->peer, 0x0109);
+        stag_reconnect(other);
+        g_assert_cmphex(le32_to_cpu(stag_query_mw(w.r, w.mw).pdn), ==,
+                        w.r->pd);
+    }
+    invalidate_ok(&w, w.mw);
+    drop_second(&w, other);
+    g_assert_cmpuint(rnic_admin_object(w.r, RNIC_ADMIN_DEALLOC_PD, pd), ==,
+                     RNIC_ST_OK);
+    world_cleanup(&w);
+    rnic_shows("V7.10.6.3-2 V7.10.6.3-3");
+}
+
+/* STag zero knows no PD. */
+static void test_stag_zero_pds(void)
+{
+    World w;
+    uint64_t buffer;
+    uint32_t pd;
+    Connection *other, *each[2];
+    uint8_t got[8];
+
+    world_init(&w);
+    pd = rnic_alloc_pd(w.r);
+    other = second_qp(&w, pd);
+    each[0] = w.c;
+    each[1] = other;
+    buffer = rnic_alloc(w.r, 4096);
+    rnic_mem_write(w.r, buffer, "physical", 8);
+    for (int i = 0; i < 2; i++) {
+        RnicWr wr = { .opcode = RNIC_SQ_SEND, .flags = RNIC_WQE_SIGNALED,
+                      .num_sge = 1 };
+
+        wr.sge[0].to = cpu_to_le64(buffer);
+        wr.sge[0].length = cpu_to_le32(8);
+        rnic_post_send(w.r, &each[i]->qp, &wr);
+        wire_get_send(each[i]->peer, WIRE_SEND, 1, got, 8);
+        g_assert_cmpmem(got, 8, "physical", 8);
+        rnic_expect_cqe(w.r, &each[i]->send_cq, 0, RNIC_WC_SUCCESS);
+    }
+    drop_second(&w, other);
+    g_assert_cmpuint(rnic_admin_object(w.r, RNIC_ADMIN_DEALLOC_PD, pd), ==,
+                     RNIC_ST_OK);
+    world_cleanup(&w);
+    rnic_shows("V7.2.1-4");
+}
+
+/* --------------------------------------------------- what a window holds */
+
+/* A bound region can be neither deallocated, reregistered nor invalidated. */
+static void test_region_held(void)
+{
+    World w;
+    StagRegion region;
+    StagBind bind;
+    RnicWr wr = { .opcode = RNIC_SQ_RDMA_READ_INVALIDATE, .num_sge = 1,
+                  .flags = RNIC_WQE_SIGNALED, .remote_stag = 9 };
+    WireRead read;
+
+    world_init_rights(&w, LR | LW | RR | RW | MB);
+    bind = usual(&w);
+    bind_ok(&w, &bind);
+    g_assert_cmpuint(stag_try_dealloc(w.r, w.mr.stag), ==,
+                     RNIC_ST_MW_BOUND_TO_MR);
+    region = w.mr;
+    region.access = LR;
+    region.key++;
+    g_assert_cmpuint(stag_try_reregister(w.r, &region, STAG_CHANGE_ALL), ==,
+                     RNIC_ST_MW_BOUND_TO_MR);
+    region.pd = 0x7777;
+    g_assert_cmpuint(stag_try_reregister(w.r, &region, STAG_CHANGE_ALL), ==,
+                     RNIC_ST_MW_BOUND_TO_MR);
+    stag_peer_writes(w.c, w.mr.stag, w.mr.va, "r", 1);
+    assert_usable(&w, &bind);
+    g_assert_cmpuint(stag_invalidate(w.c, w.mr.stag), !=, RNIC_WC_SUCCESS);
+    wire_expect_terminate(w.c->peer, 0);
+    stag_reconnect(w.c);
+    assert_usable(&w, &bind);
+    connection_recv(w.c, 5, 0, 8);
+    wire_put_send(w.c->peer, WIRE_SEND_INVALIDATE, w.mr.stag, "payload!", 8);
+    wire_expect_terminate(w.c->peer, 0x0109);
+    rnic_expect_cqe(w.r, &w.c->recv_cq, 5, RNIC_WC_INVALIDATE_STAG);
+    stag_reconnect(w.c);
+    assert_usable(&w, &bind);
+    wr.sge[0].stag = cpu_to_le32(w.mr.stag);
+    wr.sge[0].to = cpu_to_le64(w.mr.va);
+    wr.sge[0].length = cpu_to_le32(8);
+    rnic_post_send(w.r, &w.c->qp, &wr);
+    wire_get_read_request(w.c->peer, 1, &read);
+    wire_put_read_response(w.c->peer, read.sink_stag, read.sink_to,
+                           "abcdefgh", 8);
+    wire_expect_terminate(w.c->peer, 0);
+    stag_reconnect(w.c);
+    g_assert_cmpint(stag_query_mr(w.r, w.mr.stag).valid, ==, 1);
+    stag_peer_writes(w.c, w.mr.stag, w.mr.va, "r", 1);
+    assert_usable(&w, &bind);
+    /* Each of them once the window is gone from it. */
+    invalidate_ok(&w, bind.mw);
+    region = w.mr;
+    g_assert_cmpuint(stag_try_reregister(w.r, &region, STAG_CHANGE_ALL), ==,
+                     RNIC_ST_OK);
+    bind_ok(&w, &bind);
+    invalidate_ok(&w, bind.mw);
+    invalidate_ok(&w, w.mr.stag);
+    world_cleanup(&w);
+    rnic_shows("V7.8-14 V7.9-8 V7.10.4-4 V7.3.2.3-4");
+}
+
+/* A bound window may be deallocated; that sets the region and the QP free. */
+static void test_dealloc_bound(void)
+{
+    World w;
+    StagBind bind;
+
+    world_init(&w);
+    bind = usual(&w);
+    bind_ok(&w, &bind);
+    stag_peer_writes(w.c, bind.mw, bind.va, "x", 1);
+    stag_dealloc(w.r, bind.mw);
+    g_assert_cmpuint(bound_windows(&w), ==, 0);
+    stag_peer_write_refused(w.c, bind.mw, bind.va, 1, 0x1100);
+    stag_peer_read_refused(w.c, bind.mw, bind.va, 1, 0x0100);
+    stag_dealloc(w.r, w.mr.stag);
+    connection_recycle(w.c);
+    g_assert_cmpuint(rnic_admin_object(w.r, RNIC_ADMIN_DESTROY_QP,
+                                       w.c->qp.number), ==, RNIC_ST_OK);
+    w.before.qps = cpu_to_le32(le32_to_cpu(w.before.qps) - 1);
+    stag_assert_no_leak(w.r, &w.before);
+    connection_free(w.c);
+    rnic_shows("V7.10.4-5 V7.10.4.1-3");
+}
+
+/* Deallocated or invalidated while the peer's message is under way. */
+static void test_gone_meanwhile(void)
+{
+    World w;
+    StagBind bind;
+    WireSegment segment;
+    uint8_t data[50] = { 0x77 }, got[100];
+
+    world_init(&w);
+    for (int dealloc = 0; dealloc < 2; dealloc++) {
+        bind = usual(&w);
+        bind_ok(&w, &bind);
+        rnic_mem_fill(w.r, w.mr.bus[1] + 5000 - 4096, 0, 100);
+        segment = (WireSegment) {
+            .opcode = WIRE_WRITE, .tagged = true, .ddp_version = 1,
+            .rdmap_version = 1, .stag = bind.mw, .to = bind.va,
+            .length = 50, .payload = data,
+        };
+        wire_put_segment(w.c->peer, &segment);
+        RNIC_UNTIL(w.r, (rnic_mem_read32(w.r, w.mr.bus[1] + 5000 - 4096) &
+                         0xff) == 0x77);
+        if (dealloc) {
+            stag_dealloc(w.r, bind.mw);
+        } else {
+            invalidate_ok(&w, bind.mw);
+        }
+        segment.to += 50;
+        segment.last = true;
+        wire_put_segment(w.c->peer, &segment);
+        wire_expect_terminate(w.c->peer, 0x1100);
+        rnic_mem_read(w.r, w.mr.bus[1] + 5000 - 4096, got, 100);
+        g_assert_cmphex(got[0], ==, 0x77);
+        g_assert_cmphex(got[50], ==, 0);
+        stag_reconnect(w.c);
+    }
+    w.mw = stag_alloc_mw(w.r, w.r->pd, 0);
+    world_cleanup(&w);
+    rnic_shows("V7.10.4.1-1");
+}
+
+static uint16_t destroy_qp(World *w)
+{
+    return rnic_admin_object(w->r, RNIC_ADMIN_DESTROY_QP, w->c->qp.number);
+}
+
+/* The QP stays as long as a window is bound through it, in every state. */
+static void test_qp_held(void)
+{
+    World w;
+    StagBind bind;
+
+    world_init(&w);
+    bind = usual(&w);
+    bind_ok(&w, &bind);
+    g_assert_cmpuint(destroy_qp(&w), ==, RNIC_ST_MW_BOUND_TO_QP);
+    assert_usable(&w, &bind);
+    connection_recycle(w.c);
+    g_assert_cmpuint(destroy_qp(&w), ==, RNIC_ST_MW_BOUND_TO_QP);
+    g_assert_cmpint(stag_query_mw(w.r, bind.mw).valid, ==, 1);
+    /* The binding is the QP's, not the stream's. */
+    connection_establish(w.c, &stag_options);
+    assert_usable(&w, &bind);
+    invalidate_ok(&w, bind.mw);
+    connection_recycle(w.c);
+    g_assert_cmpuint(destroy_qp(&w), ==, RNIC_ST_OK);
+    w.before.qps = cpu_to_le32(le32_to_cpu(w.before.qps) - 1);
+    world_cleanup(&w);
+}
+
+/* RESET with windows bound: nothing is left, all works again. */
+static void test_reset(void)
+{
+    World w;
+    StagBind bind;
+    Rnic *r;
+
+    world_init(&w);
+    r = w.r;
+    bind = usual(&w);
+    bind_ok(&w, &bind);
+    wire_close(w.c->peer);
+    w.c->peer = NULL;
+    rnic_reset(r);
+    rnic_up(r);
+    g_assert_cmpuint(rnic_query_counters(r).stags, ==, 0);
+    w.mr.pd = r->pd;
+    stag_register(r, &w.mr);
+    stag_dealloc(r, w.mr.stag);
+    connection_free(w.c);
+}
+
+/* Many windows on one region and one QP, overlapping. */
+static void test_many(void)
+{
+    enum { WINDOWS = 300 };
+    ConnectionOptions options = stag_options;
+    uint32_t mws[WINDOWS];
+    StagRegion mr;
+    struct rnic_counters before;
+    Connection *c;
+    uint8_t got;
+
+    options.properties = ",max-mr=302";         /* and two regions */
+    c = connection_new(&options);
+    before = rnic_query_counters(c->r);
+    mr = stag_region(c->r, 4);
+    mr.access = LR | LW | MB;
+    stag_register(c->r, &mr);
+    for (int i = 0; i < WINDOWS; i++) {
+        StagBind bind;
+
+        mws[i] = stag_alloc_mw(c->r, c->r->pd, i);
+        bind = stag_window(mws[i], &mr, mr.va + i, 1 + i,
+                           i % 3 == 0 ? RR : i % 3 == 1 ? RW : RR | RW);
+        g_assert_cmpuint(stag_bind(c, &bind), ==, RNIC_WC_SUCCESS);
+    }
+    g_assert_cmpuint(le32_to_cpu(stag_query_mr(c->r, mr.stag).bound_windows),
+                     ==, WINDOWS);
+    for (int i = 0; i < WINDOWS; i++) {
+        uint8_t octet = i;
+
+        if (i % 3) {
+            stag_peer_writes(c, mws[i], mr.va + 2 * i, &octet, 1);
+        } else {
+            stag_peer_reads(c, mws[i], mr.va + 2 * i, &got, 1);
+        }
+        if (i % 51 == 7) {
+            stag_peer_write_refused(c, mws[i], mr.va + i - 1, 1, 0x1101);
+            stag_peer_write_refused(c, mws[i], mr.va + 2 * i + 1, 1, 0x1101);
+        } else if (i % 51 == 9) {
+            stag_peer_write_refused(c, mws[i], mr.va + i, 1, 0x1102);
+        }
+    }
+    for (int i = 0; i < WINDOWS; i++) {
+        g_assert_cmpuint(stag_try_dealloc(c->r, mr.stag), ==,
+                         RNIC_ST_MW_BOUND_TO_MR);
+        if (i & 1) {
+            g_assert_cmpuint(stag_invalidate(c, mws[i]), ==, RNIC_WC_SUCCESS);
+        }
+        stag_dealloc(c->r, mws[i]);
+    }
+    stag_dealloc(c->r, mr.stag);
+    stag_assert_no_leak(c->r, &before);
+    connection_free(c);
+    rnic_shows("V7.10.2-3 V7.10.2-4 V7.10.2-13");
+}
+
+/* Bind, announce, invalidate in one post: in force for what follows. */
+static void test_chain(void)
+{
+    World w;
+    uint8_t got[8];
+
+    world_init(&w);
+    for (unsigned i = 0; i < 20; i++) {
+        StagBind bind = usual(&w);
+
+        bind.mw = (w.mw & ~0xffu) | i;
+        stag_post_bind(w.c, 3 * i, &bind);
+        connection_post(w.c, RNIC_SQ_SEND, 3 * i + 1, 0, 4);
+        stag_post_invalidate(w.c, 3 * i + 2, bind.mw);
+    }
+    for (unsigned i = 0; i < 20; i++) {
+        wire_get_send(w.c->peer, WIRE_SEND, i + 1, got, 8);
+        for (unsigned j = 0; j < 3; j++) {
+            rnic_expect_cqe(w.r, &w.c->send_cq, 3 * i + j, RNIC_WC_SUCCESS);
+        }
+    }
+    assert_unbound(&w);
+    world_cleanup(&w);
+}
+
+/* A window over memory that a Fast-Register or shared STag names. */
+static void test_other_regions(void)
+{
+    World w;
+    StagRegion fast, shared;
+    StagBind bind;
+
+    world_init(&w);
+    fast = w.mr;
+    fast.stag = stag_alloc(w.r, w.r->pd, 4, 8, false);
+    g_assert_cmpuint(stag_fast_register(w.c, &fast), ==, RNIC_WC_SUCCESS);
+    bind = stag_window(w.mw, &fast, fast.va + 1, 10, RR | RW);
+    bind_ok(&w, &bind);
+    assert_usable(&w, &bind);
+    /* The source of a shared region keeps its window. */
+    shared = w.mr;
+    shared.va += 0x10000000;
+    stag_share(w.r, fast.stag, &shared);
+    assert_usable(&w, &bind);
+    g_assert_cmpuint(le32_to_cpu(stag_query_mr(w.r, fast.stag).bound_windows),
+                     ==, 1);
+    g_assert_cmpuint(le32_to_cpu(stag_query_mr(w.r, shared.stag)
+                                 .bound_windows), ==, 0);
+    g_assert_cmpuint(stag_try_dealloc(w.r, fast.stag), ==,
+                     RNIC_ST_MW_BOUND_TO_MR);
+    invalidate_ok(&w, bind.mw);
+    bind = stag_window(w.mw, &shared, shared.va + 1, 10, RR | RW);
+    bind_ok(&w, &bind);
+    assert_usable(&w, &bind);
+    stag_dealloc(w.r, fast.stag);
+    assert_usable(&w, &bind);
+    g_assert_cmpuint(stag_try_dealloc(w.r, shared.stag), ==,
+                     RNIC_ST_MW_BOUND_TO_MR);
+    stag_dealloc(w.r, w.mw);
+    stag_dealloc(w.r, shared.stag);
+    w.mw = stag_alloc_mw(w.r, w.r->pd, 0);
+    world_cleanup(&w);
+    rnic_shows("V7.10.2-2 V7.3.2.4-2");
+}
+
+/* -------------------------------------------------------------- any order */
+
+enum { REGIONS = 6, WINDOWS = 12 };
+
+typedef struct Walk {
+    World w;
+    StagRegion regions[REGIONS];    /* stag 0: none */
+    uint32_t bound[REGIONS];
+    bool shared[REGIONS];
+    uint32_t windows[WINDOWS];
+    int over[WINDOWS];              /* region it is bound over, or -1 */
+} Walk;
+
+static void walk_region(Walk *k, unsigned i, unsigned what)
+{
+    StagRegion *region = &k->regions[i];
+    unsigned j = (i + 1) % REGIONS;
+    uint16_t status;
+
+    if (!region->stag) {
+        *region = k->w.mr;
+        region->count = 1 + what;
+        region->length = region->count * 4096;
+        stag_register(k->w.r, region);
+        k->shared[i] = false;
+    } else if (what == 0) {
+        status = stag_try_dealloc(k->w.r, region->stag);
+        g_assert_cmpuint(status, ==, k->bound[i] ? RNIC_ST_MW_BOUND_TO_MR
+                                                 : RNIC_ST_OK);
+        region->stag = status == RNIC_ST_OK ? 0 : region->stag;
+    } else if (what == 1) {
+        status = stag_try_reregister(k->w.r, region, STAG_CHANGE_ALL);
+        g_assert_cmpuint(status, ==, k->shared[i] ? RNIC_ST_INVALID_STAG
+                                   : k->bound[i] ? RNIC_ST_MW_BOUND_TO_MR
+                                   : RNIC_ST_OK);
+    } else if (!k->regions[j].stag) {
+        k->regions[j] = *region;
+        stag_share(k->w.r, region->stag, &k->regions[j]);
+        k->shared[i] = k->shared[j] = true;
+    }
+}
+
+static void walk_window(Walk *k, unsigned i, unsigned what)
+{
+    unsigned over = (i + what) % REGIONS;
+    StagBind bind;
+
+    if (!k->windows[i]) {
+        k->windows[i] = stag_alloc_mw(k->w.r, k->w.r->pd, i);
+        k->over[i] = -1;
+    } else if (what == 0 || (k->over[i] >= 0 && what < 3)) {
+        if (what == 0) {
+            stag_dealloc(k->w.r, k->windows[i]);
+            k->windows[i] = 0;
+        } else {
+            invalidate_ok(&k->w, k->windows[i]);
+        }
+        if (k->over[i] >= 0) {
+            k->bound[k->over[i]]--;
+        }
+        k->over[i] = -1;
+    } else if (k->over[i] < 0 && k->regions[over].stag) {
+        bind = stag_window(k->windows[i], &k->regions[over],
+                           k->regions[over].va + what, 100, RR | RW);
+        bind_ok(&k->w, &bind);
+        k->over[i] = over;
+        k->bound[over]++;
+    }
+}
+
+static void walk_check(Walk *k)
+{
+    bool any = false;
+
+    for (unsigned i = 0; i < REGIONS; i++) {
+        if (k->regions[i].stag) {
+            struct rnic_mr_attr attr = stag_query_mr(k->w.r,
+                                                     k->regions[i].stag);
+
+            g_assert_cmpuint(le32_to_cpu(attr.bound_windows), ==,
+                             k->bound[i]);
+            g_assert_cmpint(attr.kind, ==, k->shared[i] ? RNIC_STAG_SHARED_MR
+                                                        : RNIC_STAG_MR);
+        }
+    }
+    for (unsigned i = 0; i < WINDOWS; i++) {
+        if (k->windows[i]) {
+            g_assert_cmpint(stag_query_mw(k->w.r, k->windows[i]).valid, ==,
+                            k->over[i] >= 0);
+            any |= k->over[i] >= 0;
+        }
+    }
+    if (any) {
+        g_assert_cmpuint(destroy_qp(&k->w), ==, RNIC_ST_MW_BOUND_TO_QP);
+    }
+}
+
+/* Regions and windows come, are shared, bound and go, in any order. */
+static void test_any_order(void)
+{
+    g_autofree Walk *k = g_new0(Walk, 1);
+    GRand *rand = g_rand_new_with_seed(7);
+
+    world_init(&k->w);
+    for (unsigned step = 0; step < 3000; step++) {
+        if (g_rand_boolean(rand)) {
+            walk_region(k, g_rand_int_range(rand, 0, REGIONS),
+                        g_rand_int_range(rand, 0, 4));
+        } else {
+            walk_window(k, g_rand_int_range(rand, 0, WINDOWS),
+                        g_rand_int_range(rand, 0, 6));
+        }
+        if (step % 50 == 0) {
+            walk_check(k);
+        }
+    }
+    for (unsigned i = 0; i < WINDOWS; i++) {
+        if (k->windows[i]) {
+            stag_dealloc(k->w.r, k->windows[i]);
+        }
+    }
+    for (unsigned i = 0; i < REGIONS; i++) {
+        if (k->regions[i].stag) {
+            stag_dealloc(k->w.r, k->regions[i].stag);
+        }
+    }
+    connection_recycle(k->w.c);
+    g_assert_cmpuint(destroy_qp(&k->w), ==, RNIC_ST_OK);
+    k->w.before.qps = cpu_to_le32(le32_to_cpu(k->w.before.qps) - 1);
+    world_cleanup(&k->w);
+    g_rand_free(rand);
+    rnic_shows("V7.2-6 V7.10.5-1");
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    qtest_add_func("rnic/window/alloc-query", test_alloc_query);
+    qtest_add_func("rnic/window/bounds", test_bounds);
+    qtest_add_func("rnic/window/ranges", test_ranges);
+    qtest_add_func("rnic/window/keys", test_keys);
+    qtest_add_func("rnic/window/rights", test_rights);
+    qtest_add_func("rnic/window/rights-of-window-only",
+                   test_rights_of_window_only);
+    qtest_add_func("rnic/window/qp-enables", test_qp_enables);
+    qtest_add_func("rnic/window/bind-errors", test_bind_errors);
+    qtest_add_func("rnic/window/as-sge", test_window_as_sge);
+    qtest_add_func("rnic/window/not-for-windows", test_not_for_windows);
+    qtest_add_func("rnic/window/invalidate", test_invalidate);
+    qtest_add_func("rnic/window/other-qp", test_other_qp);
+    qtest_add_func("rnic/window/other-pd", test_other_pd);
+    qtest_add_func("rnic/window/stag-zero-pds", test_stag_zero_pds);
+    qtest_add_func("rnic/window/region-held", test_region_held);
+    qtest_add_func("rnic/window/dealloc-bound", test_dealloc_bound);
+    qtest_add_func("rnic/window/gone-meanwhile", test_gone_meanwhile);
+    qtest_add_func("rnic/window/qp-held", test_qp_held);
+    qtest_add_func("rnic/window/reset", test_reset);
+    qtest_add_func("rnic/window/many", test_many);
+    qtest_add_func("rnic/window/chain", test_chain);
+    qtest_add_func("rnic/window/other-regions", test_other_regions);
+    qtest_add_func("rnic/window/any-order", test_any_order);
+    return g_test_run();
+}

@@ -1,0 +1,972 @@
+/*
+ * rnic: the states of a QP, how streams end, resets under traffic
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+#include "qemu/osdep.h"
+#include "qemu/bswap.h"
+
+#include "tests/qtest/rnic/lib/connection.h"
+
+/* ------------------------------------------------------------- the 25 pairs */
+
+static void go_to(Connection *c, uint8_t state)
+{
+    if (state == RNIC_QPS_ERROR) {
+        g_assert_cmpuint(rnic_modify_qp_state(c->r, &c->qp, RNIC_QPS_ERROR),
+                         ==, RNIC_ST_OK);
+        RNIC_UNTIL(c->r, rnic_qp_state(c->r, &c->qp) == RNIC_QPS_ERROR);
+        rnic_settle(c->r);
+    } else if (state != RNIC_QPS_IDLE) {
+        connection_establish(c, NULL);
+        if (state != RNIC_QPS_RTS) {
+            /* The peer does not close, so the QP stays there. */
+            g_assert_cmpuint(rnic_modify_qp_state(c->r, &c->qp, state), ==,
+                             RNIC_ST_OK);
+        }
+    }
+    g_assert_cmpint(rnic_qp_state(c->r, &c->qp), ==, state);
+}
+
+static void test_matrix(void)
+{
+    enum { I = RNIC_ST_OK, X = RNIC_ST_INVALID_STATE_CHANGE,
+           L = RNIC_ST_INVALID_LLP_STREAM };
+    static const uint16_t expected[5][5] = {
+        /* to:                 Idle RTS Closing Terminate Error */
+        [RNIC_QPS_IDLE] =      { I,  L,  X,      X,        I },
+        [RNIC_QPS_RTS] =       { X,  I,  I,      I,        I },
+        [RNIC_QPS_CLOSING] =   { X,  X,  X,      X,        X },
+        [RNIC_QPS_TERMINATE] = { X,  X,  X,      X,        X },
+        [RNIC_QPS_ERROR] =     { I,  X,  X,      X,        X },
+    };
+    Connection *c = connection_prepare(NULL);
+
+    for (uint8_t from = 0; from < 5; from++) {
+        for (uint8_t to = 0; to < 5; to++) {
+            uint16_t status;
+
+            go_to(c, from);
+            status = rnic_modify_qp_state(c->r, &c->qp, to);
+            g_assert_cmpuint(status, ==, expected[from][to]);
+            if (status != RNIC_ST_OK) {
+                g_assert_cmpint(rnic_qp_state(c->r, &c->qp), ==, from);
+            } else if (to != from) {
+                g_assert_cmpint(rnic_qp_state(c->r, &c->qp), ==, to);
+            }
+            if (from == RNIC_QPS_RTS && status != RNIC_ST_OK) {
+                uint8_t got[4];
+
+                connection_post(c, RNIC_SQ_SEND, 1, 0, 4);
+                wire_get_send(c->peer, WIRE_SEND, 1, got, 4);
+            }
+            if (c->peer) {
+                wire_close(c->peer);
+                c->peer = NULL;
+            }
+            if (from == RNIC_QPS_RTS && status != RNIC_ST_OK) {
+                rnic_wait_qp_state(c->r, &c->qp, RNIC_QPS_IDLE);
+            }
+            connection_recycle(c);
+        }
+    }
+    connection_free(c);
+    rnic_shows("V6.2-1 V6.2-2 V6.2.1-1 V6.2.1-4 V6.2.2-4 V6.2.3-12 V6.2.4-10 "
+               "V6.2.5-2 V6.1.3-11");
+}
+
+/* These transitions take no attribute along. */
+static void test_no_attributes(void)
+{
+    static const uint8_t pairs[][2] = {
+        { RNIC_QPS_IDLE, RNIC_QPS_ERROR },
+        { RNIC_QPS_RTS, RNIC_QPS_CLOSING },
+        { RNIC_QPS_RTS, RNIC_QPS_TERMINATE },
+        { RNIC_QPS_RTS, RNIC_QPS_ERROR },
+        { RNIC_QPS_ERROR, RNIC_QPS_IDLE },
+    };
+    Connection *c = connection_prepare(NULL);
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(pairs); i++) {
+        struct rnic_admin_sqe sqe = rnic_command(RNIC_ADMIN_MODIFY_QP);
+        struct rnic_qp_attr before, after;
+
+        go_to(c, pairs[i][0]);
+        before = rnic_query_qp(c->r, &c->qp);
+        sqe.modify_qp.qpn = cpu_to_le32(c->qp.number);
+        sqe.modify_qp.mask = cpu_to_le32(RNIC_QP_MODIFY_STATE |
+                                         RNIC_QP_MODIFY_ORD);
+        sqe.modify_qp.next_state = pairs[i][1];
+        sqe.modify_qp.ord = cpu_to_le16(1);
+        g_assert_cmpuint(rnic_admin(c->r, &sqe, NULL), ==,
+                         RNIC_ST_CANNOT_CHANGE_ATTRIBUTE);
+        after = rnic_query_qp(c->r, &c->qp);
+        g_assert_cmpint(after.state, ==, before.state);
+        g_assert_cmpuint(after.ord, ==, before.ord);
+        connection_recycle(c);
+    }
+    /* IRD is fixed once connected; nothing changes in Closing. */
+    for (int closing = 0; closing < 2; closing++) {
+        struct rnic_admin_sqe sqe = rnic_command(RNIC_ADMIN_MODIFY_QP);
+
+        go_to(c, closing ? RNIC_QPS_CLOSING : RNIC_QPS_RTS);
+        sqe.modify_qp.qpn = cpu_to_le32(c->qp.number);
+        sqe.modify_qp.mask = cpu_to_le32(closing ? RNIC_QP_MODIFY_ORD
+                                                 : RNIC_QP_MODIFY_IRD);
+        g_assert_cmpuint(rnic_admin(c->r, &sqe, NULL), !=, RNIC_ST_OK);
+        connection_recycle(c);
+    }
+    connection_free(c);
+    rnic_shows("V6.1.3-4");
+}
+
+/* --------------------------------------------------------------------- Idle */
+
+static void test_idle(void)
+{
+    enum { SENDS = 7, RECEIVES = 9 };
+    Connection *c = connection_prepare(NULL);
+    struct rnic_qp_attr attr;
+    uint8_t got[8];
+
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < SENDS; i++) {
+            RnicWr wr = connection_wr(c, i & 1 ? RNIC_SQ_SEND
+                                               : RNIC_SQ_RDMA_READ, i, 0, 4);
+
+            wr.flags = i & 2 ? RNIC_WQE_SIGNALED : 0;
+            rnic_post_send(c->r, &c->qp, &wr);
+        }
+        for (int i = 0; i < RECEIVES; i++) {
+            connection_recv(c, 100 + i, 0, 4);
+        }
+        rnic_settle(c->r);
+        rnic_expect_no_cqe(c->r, &c->send_cq);
+        rnic_expect_no_cqe(c->r, &c->recv_cq);
+        attr = rnic_query_qp(c->r, &c->qp);
+        g_assert_cmpint(attr.state, ==, RNIC_QPS_IDLE);
+        g_assert_cmphex(attr.llp_stream, ==, 0);
+        go_to(c, RNIC_QPS_ERROR);
+        for (int i = 0; i < SENDS; i++) {
+            struct rnic_cqe cqe = rnic_expect_cqe(c->r, &c->send_cq, i,
+                                                  RNIC_WC_FLUSHED);
+
+            g_assert_cmphex(le32_to_cpu(cqe.qpn), ==, c->qp.number);
+        }
+        for (int i = 0; i < RECEIVES; i++) {
+            rnic_expect_cqe(c->r, &c->recv_cq, 100 + i, RNIC_WC_FLUSHED);
+        }
+        /* The drain marker: posted in Error, comes back flushed. */
+        connection_post(c, RNIC_SQ_SEND, 50, 0, 0);
+        connection_recv(c, 51, 0, 0);
+        rnic_expect_cqe(c->r, &c->send_cq, 50, RNIC_WC_FLUSHED);
+        rnic_expect_cqe(c->r, &c->recv_cq, 51, RNIC_WC_FLUSHED);
+        RNIC_UNTIL(c->r, rnic_modify_qp_state(c->r, &c->qp, RNIC_QPS_IDLE) ==
+                         RNIC_ST_OK);
+        rnic_settle(c->r);
+        rnic_expect_no_cqe(c->r, &c->send_cq);
+        rnic_expect_no_cqe(c->r, &c->recv_cq);
+        rnic_expect_no_async(c->r);
+        rnic_expect_no_cm(c->r);
+    }
+    connection_establish(c, NULL);
+    connection_post(c, RNIC_SQ_SEND, 60, 0, 4);
+    wire_get_send(c->peer, WIRE_SEND, 1, got, 8);
+    rnic_expect_cqe(c->r, &c->send_cq, 60, RNIC_WC_SUCCESS);
+    connection_free(c);
+    rnic_shows("V6.1.1-9 V6.2.1-2 V6.2.1-3 V8.2.4-9 V9.5.2-2");
+}
+
+/* ------------------------------------------------------------- clean closes */
+
+static void post_receives(Connection *c, int count)
+{
+    for (int i = 0; i < count; i++) {
+        connection_recv(c, 200 + i, 0, 8);
+    }
+}
+
+static void expect_flushed_receives(Connection *c, int count)
+{
+    for (int i = 0; i < count; i++) {
+        rnic_expect_cqe(c->r, &c->recv_cq, 200 + i, RNIC_WC_FLUSHED);
+    }
+}
+
+static void expect_disconnected(Connection *c, uint16_t terminate)
+{
+    struct rnic_cm_event event = rnic_expect_cm(c->r, RNIC_CM_DISCONNECTED);
+
+    g_assert_cmphex(le32_to_cpu(event.qpn), ==, c->qp.number);
+    g_assert_cmphex(le64_to_cpu(event.cookie), ==, CONNECTION_COOKIE);
+    g_assert_cmphex(le16_to_cpu(event.terminate), ==, terminate);
+    rnic_settle(c->r);
+    rnic_expect_no_cm(c->r);
+}
+
+/* The guest closes. */
+static void test_close(void)
+{
+    Connection *c = connection_prepare(&(ConnectionOptions) {
+        .rq_depth = 1024 });
+
+    for (int receives = 0; receives <= 700; receives += 350) {
+        connection_establish(c, NULL);
+        post_receives(c, receives);
+        g_assert_cmpuint(rnic_modify_qp_state(c->r, &c->qp,
+                                              RNIC_QPS_CLOSING), ==,
+                         RNIC_ST_OK);
+        g_assert_cmpint(wire_end(c->peer), ==, WIRE_FIN);
+        expect_flushed_receives(c, receives);
+        rnic_expect_no_async(c->r);
+        g_assert_cmpint(rnic_qp_state(c->r, &c->qp), ==, RNIC_QPS_CLOSING);
+        wire_shutdown(c->peer);
+        rnic_expect_async(c->r, RNIC_AE_LLP_CLOSE_COMPLETE, c->qp.number);
+        expect_disconnected(c, 0);
+        g_assert_cmpint(rnic_qp_state(c->r, &c->qp), ==, RNIC_QPS_IDLE);
+        g_assert_cmphex(rnic_query_qp(c->r, &c->qp).llp_stream, ==, 0);
+        rnic_expect_no_async(c->r);
+        connection_recycle(c);
+    }
+    connection_free(c);
+    rnic_shows("V6.2.2.2-4 V6.2.5-4 V6.2.5-5 V6.2.5-11 V6.6.2.1-1 V9.5.3-2");
+}
+
+/* The peer closes. */
+static void test_peer_close(void)
+{
+    Connection *c = connection_prepare(NULL);
+
+    for (int receives = 0; receives < 3; receives++) {
+        struct rnic_cm_event event;
+
+        connection_establish(c, NULL);
+        post_receives(c, receives);
+        wire_shutdown(c->peer);
+        event = rnic_expect_cm(c->r, RNIC_CM_PEER_CLOSE);
+        g_assert_cmphex(le32_to_cpu(event.qpn), ==, c->qp.number);
+        g_assert_cmphex(le64_to_cpu(event.cookie), ==, CONNECTION_COOKIE);
+        g_assert_cmpint(wire_end(c->peer), ==, WIRE_FIN);
+        rnic_expect_async(c->r, RNIC_AE_LLP_CLOSE_COMPLETE, c->qp.number);
+        expect_flushed_receives(c, receives);
+        expect_disconnected(c, 0);
+        g_assert_cmpint(rnic_qp_state(c->r, &c->qp), ==, RNIC_QPS_IDLE);
+        rnic_expect_no_async(c->r);
+        connection_recycle(c);
+    }
+    connection_free(c);
+    rnic_shows("V6.2.2.2-1");
+}
+
+/*
+ * What is posted after a close nobody noticed stays, and can be recovered; the
+ * completions of before keep their status.
+ */
+static void test_late_posts(void)
+{
+    Connection *c = connection_new(NULL);
+    uint8_t got[8];
+
+    connection_post(c, RNIC_SQ_SEND, 9, 0, 4);
+    wire_get_send(c->peer, WIRE_SEND, 1, got, 8);
+    wire_shutdown(c->peer);
+    rnic_wait_qp_state(c->r, &c->qp, RNIC_QPS_IDLE);
+    connection_post(c, RNIC_SQ_SEND, 1, 0, 4);
+    connection_recv(c, 2, 0, 4);
+    rnic_settle(c->r);
+    rnic_expect_no_cqe(c->r, &c->recv_cq);
+    g_assert_cmpuint(rnic_modify_qp_state(c->r, &c->qp, RNIC_QPS_ERROR), ==,
+                     RNIC_ST_OK);
+    rnic_expect_cqe(c->r, &c->send_cq, 9, RNIC_WC_SUCCESS);
+    rnic_expect_cqe(c->r, &c->send_cq, 1, RNIC_WC_FLUSHED);
+    rnic_expect_cqe(c->r, &c->recv_cq, 2, RNIC_WC_FLUSHED);
+    connection_recycle(c);
+    connection_establish(c, NULL);
+    connection_free(c);
+    rnic_shows("V6.2.1-5 V6.2.1.3-1");
+}
+
+/* ---------------------------------------------------------- closes gone bad */
+
+/* FIN while something is under way. */
+static void test_peer_close_busy(void)
+{
+    enum { READ_OUT, READ_IN, SEND, COUNT };
+    enum { LARGE = 16 * 1024 * 1024 };
+
+    for (int kind = 0; kind < COUNT; kind++) {
+        Connection *c = connection_new(NULL);
+        struct rnic_cm_event event;
+        WireTerminate t;
+        RnicWr wr = { .opcode = RNIC_SQ_SEND, .flags = RNIC_WQE_SIGNALED,
+                      .wr_id = 1, .num_sge = 1 };
+        RnicMr mr;
+
+        post_receives(c, 2);
+        rnic_create_mr(c->r, &mr, c->r->pd, LARGE, RNIC_TEST_ACCESS_ALL);
+        switch (kind) {
+        case READ_OUT:
+            connection_post(c, RNIC_SQ_RDMA_READ, 1, 0, 8);
+            break;
+        case READ_IN:
+            wire_put_read_request(c->peer, &(WireRead) {
+                .size = LARGE, .source_stag = mr.stag,
+                .source_to = mr.va });
+            break;
+        default:
+            wr.sge[0] = rnic_sge(&mr, 0, LARGE);
+            rnic_post_send(c->r, &c->qp, &wr);
+        }
+        rnic_settle(c->r);
+        wire_shutdown(c->peer);
+        rnic_expect_async(c->r, RNIC_AE_BAD_LLP_CLOSE, c->qp.number);
+        wire_get_terminate(c->peer, &t);
+        g_assert_cmphex(t.code, ==, 0x0207);
+        g_assert_cmphex(t.flags, ==, 0);
+        wire_expect_end(c->peer);
+        rnic_wait_qp_state(c->r, &c->qp, RNIC_QPS_ERROR);
+        if (kind != READ_IN) {
+            rnic_expect_cqe(c->r, &c->send_cq, 1, RNIC_WC_FLUSHED);
+        }
+        expect_flushed_receives(c, 2);
+        event = rnic_expect_cm(c->r, RNIC_CM_PEER_CLOSE);
+        event = rnic_expect_cm(c->r, RNIC_CM_DISCONNECTED);
+        g_assert_cmphex(le16_to_cpu(event.terminate), ==, 0x0207);
+        rnic_expect_no_async(c->r);
+        connection_free(c);
+    }
+    rnic_shows("V6.2.2.2-2 V8.3.3-13 V9.5.3-22");
+}
+
+static void test_peer_reset(void)
+{
+    Connection *c = connection_prepare(NULL);
+
+    for (int round = 0; round < 2; round++) {
+        connection_establish(c, NULL);
+        post_receives(c, 3);
+        connection_post(c, RNIC_SQ_RDMA_READ, 1, 0, 8);
+        connection_post(c, RNIC_SQ_RDMA_READ, 2, 0, 8);
+        rnic_settle(c->r);
+        wire_abort(c->peer);
+        c->peer = NULL;
+        rnic_expect_async(c->r, RNIC_AE_LLP_RESET, c->qp.number);
+        rnic_expect_cqe(c->r, &c->send_cq, 1, RNIC_WC_FLUSHED);
+        rnic_expect_cqe(c->r, &c->send_cq, 2, RNIC_WC_FLUSHED);
+        expect_flushed_receives(c, 3);
+        expect_disconnected(c, 0);
+        g_assert_cmpint(rnic_qp_state(c->r, &c->qp), ==, RNIC_QPS_ERROR);
+        g_assert_cmphex(rnic_query_qp(c->r, &c->qp).llp_stream, ==, 0);
+        g_assert_cmpint(rnic_query_qp(c->r, &c->qp).terminate_origin, ==, 0);
+        rnic_expect_no_async(c->r);
+        connection_recycle(c);
+    }
+    connection_free(c);
+    rnic_shows("V6.2.2.4-3 V6.2.2.4-4 V9.5.3-4 V6.2.4-1");
+}
+
+/*
+ * All ways out of RTS: as many events as there should be, a Terminate only
+ * when there should be one, everything flushed, and a new stream afterwards.
+ */
+static void test_ways_out(void)
+{
+    enum { CLOSE, BUSY_CLOSE, PEER_TERMINATE, RESET, BAD_WRITE, BAD_WORK,
+           ABORT, COUNT };
+    static const struct {
+        uint16_t event;
+        bool terminate;         /* from the device */
+    } ways[COUNT] = {
+        [CLOSE] = { RNIC_AE_LLP_CLOSE_COMPLETE, false },
+        [BUSY_CLOSE] = { RNIC_AE_BAD_LLP_CLOSE, true },
+        [PEER_TERMINATE] = { RNIC_AE_TERMINATE_RECEIVED, false },
+        [RESET] = { RNIC_AE_LLP_RESET, false },
+        [BAD_WRITE] = { RNIC_AE_TAGGED_INVALID_STAG, true },
+        [BAD_WORK] = { 0, true },
+        [ABORT] = { 0, false },
+    };
+    Connection *c = connection_prepare(NULL);
+    uint8_t got[8];
+
+    for (int way = 0; way < COUNT; way++) {
+        RnicWr wr = connection_wr(c, way == BAD_WORK ? RNIC_SQ_SEND
+                                                     : RNIC_SQ_RDMA_READ, 1,
+                                  0, 8);
+        WireSegment segment;
+        bool seen = false;
+
+        connection_establish(c, NULL);
+        post_receives(c, 3);
+        if (way != CLOSE) {
+            if (way == BAD_WORK) {
+                wr.sge[0].stag = cpu_to_le32(0x77777700);
+            }
+            rnic_post_send(c->r, &c->qp, &wr);
+            connection_post(c, RNIC_SQ_SEND, 2, 0, 8);
+            rnic_settle(c->r);
+        }
+        switch (way) {
+        case PEER_TERMINATE:
+            wire_put_terminate(c->peer, 0x0207);
+            break;
+        case RESET:
+            wire_abort(c->peer);
+            c->peer = NULL;
+            break;
+        case BAD_WRITE:
+            wire_put_write(c->peer, 0x77777700, 0, "x", 1);
+            break;
+        case BAD_WORK:
+            break;
+        case ABORT:
+            g_assert_cmpuint(rnic_modify_qp_state(c->r, &c->qp,
+                                                  RNIC_QPS_ERROR), ==,
+                             RNIC_ST_OK);
+            break;
+        default:
+            wire_shutdown(c->peer);
+        }
+        while (c->peer && wire_end(c->peer) == WIRE_DATA) {
+            wire_get_segment(c->peer, &segment);
+            seen |= segment.opcode == WIRE_TERMINATE;
+            g_free(segment.payload);
+        }
+        if (way == PEER_TERMINATE || way == BAD_WRITE || way == BAD_WORK) {
+            wire_shutdown(c->peer);
+        }
+        rnic_wait_qp_state(c->r, &c->qp, way == CLOSE ? RNIC_QPS_IDLE
+                                                      : RNIC_QPS_ERROR);
+        if (ways[way].event) {
+            rnic_expect_async(c->r, ways[way].event, c->qp.number);
+        }
+        rnic_settle(c->r);
+        rnic_expect_no_async(c->r);
+        g_assert_cmpint(seen, ==, ways[way].terminate);
+        g_assert_cmpint(rnic_query_qp(c->r, &c->qp).terminate_origin == 1, ==,
+                        ways[way].terminate);
+        if (way != CLOSE) {
+            rnic_expect_cqe(c->r, &c->send_cq, 1,
+                            way == BAD_WORK ? RNIC_WC_INVALID_STAG
+                                            : RNIC_WC_FLUSHED);
+            rnic_expect_cqe(c->r, &c->send_cq, 2, RNIC_WC_FLUSHED);
+        }
+        expect_flushed_receives(c, 3);
+        connection_recycle(c);
+        connection_establish(c, NULL);
+        connection_post(c, RNIC_SQ_SEND, 3, 0, 8);
+        wire_get_send(c->peer, WIRE_SEND, 1, got, 8);
+        rnic_expect_cqe(c->r, &c->send_cq, 3, RNIC_WC_SUCCESS);
+        connection_recycle(c);
+    }
+    connection_free(c);
+    rnic_shows("V6.2.2.2-3 V6.4-13 V6.6.2.2-2");
+}
+
+/* Work in a close: there before, and posted into it. */
+static void test_close_with_work(void)
+{
+    for (int late = 0; late < 2; late++) {
+        Connection *c = connection_new(NULL);
+        struct rnic_aeqe aeqe;
+        WireRead read;
+
+        post_receives(c, 2);
+        if (!late) {
+            connection_post(c, RNIC_SQ_RDMA_READ, 1, 0, 8);
+            wire_get_read_request(c->peer, 1, &read);
+        }
+        g_assert_cmpuint(rnic_modify_qp_state(c->r, &c->qp,
+                                              RNIC_QPS_CLOSING), ==,
+                         RNIC_ST_OK);
+        if (late) {
+            g_assert_cmpint(wire_end(c->peer), ==, WIRE_FIN);
+            expect_flushed_receives(c, 2);
+            connection_post(c, RNIC_SQ_SEND, 1, 0, 8);
+        }
+        aeqe = rnic_expect_async(c->r, RNIC_AE_BAD_CLOSE, c->qp.number);
+        g_assert_cmpint(aeqe.qp_state, ==, RNIC_QPS_ERROR);
+        g_assert_cmpint(rnic_qp_state(c->r, &c->qp), ==, RNIC_QPS_ERROR);
+        rnic_expect_cqe(c->r, &c->send_cq, 1, RNIC_WC_FLUSHED);
+        if (!late) {
+            expect_flushed_receives(c, 2);
+        }
+        expect_disconnected(c, 0);
+        /* No Terminate. */
+        wire_expect_end(c->peer);
+        connection_free(c);
+    }
+    rnic_shows("V6.2.2.2-5 V6.2.5-6 V6.2.5-10");
+}
+
+/* A segment, or a Terminate, that arrives in Closing. */
+static void test_close_with_data(void)
+{
+    for (int terminate = 0; terminate < 2; terminate++) {
+        Connection *c = connection_new(NULL);
+
+        g_assert_cmpuint(rnic_modify_qp_state(c->r, &c->qp,
+                                              RNIC_QPS_CLOSING), ==,
+                         RNIC_ST_OK);
+        g_assert_cmpint(wire_end(c->peer), ==, WIRE_FIN);
+        if (terminate) {
+            wire_put_terminate(c->peer, 0x0207);
+        } else {
+            wire_put_write(c->peer, c->mr.stag, c->mr.va, "intruder", 8);
+        }
+        rnic_wait_qp_state(c->r, &c->qp, RNIC_QPS_ERROR);
+        if (!terminate) {
+            rnic_expect_async(c->r, RNIC_AE_BAD_CLOSE, c->qp.number);
+        }
+        g_assert_cmphex(rnic_mem_read32(c->r, c->mr.bus), ==, 0);
+        expect_disconnected(c, 0);
+        connection_free(c);
+    }
+    rnic_shows("V6.2.5-1 V6.2.5-7 V9.5.3-21");
+}
+
+/* The peer dies, or says nothing. */
+static void test_close_lost(void)
+{
+    for (int silent = 0; silent < 2; silent++) {
+        Connection *c = connection_new(NULL);
+
+        post_receives(c, 1);
+        g_assert_cmpuint(rnic_modify_qp_state(c->r, &c->qp,
+                                              RNIC_QPS_CLOSING), ==,
+                         RNIC_ST_OK);
+        expect_flushed_receives(c, 1);
+        if (silent) {
+            rnic_pass_time(c->r, 15);
+        } else {
+            wire_abort(c->peer);
+            c->peer = NULL;
+        }
+        rnic_expect_async(c->r, RNIC_AE_LLP_LOST, c->qp.number);
+        g_assert_cmpint(rnic_qp_state(c->r, &c->qp), ==, RNIC_QPS_ERROR);
+        expect_disconnected(c, 0);
+        connection_free(c);
+    }
+    rnic_shows("V6.2.5-9");
+}
+
+/* ---------------------------------------------------------------- Terminate */
+
+static void test_terminate(void)
+{
+    Connection *c = connection_prepare(NULL);
+    struct rnic_qp_attr attr;
+    WireTerminate t;
+    uint8_t got[8];
+
+    for (int round = 0; round < 2; round++) {
+        connection_establish(c, NULL);
+        post_receives(c, 2);
+        connection_post(c, RNIC_SQ_RDMA_READ, 1, 0, 8);
+        rnic_settle(c->r);
+        g_assert_cmpuint(rnic_modify_qp_state(c->r, &c->qp,
+                                              RNIC_QPS_TERMINATE), ==,
+                         RNIC_ST_OK);
+        attr = rnic_query_qp(c->r, &c->qp);
+        g_assert_cmpint(attr.state, ==, RNIC_QPS_TERMINATE);
+        g_assert_cmpint(attr.terminate_origin, ==, 1);
+        wire_get_terminate(c->peer, &t);
+        g_assert_cmphex(t.code, ==, 0);
+        g_assert_cmphex(t.flags, ==, 0);
+        g_assert_cmpuint(t.length, ==, 4);
+        g_assert_cmpmem(attr.terminate, attr.terminate_length, t.octets,
+                        t.length);
+        g_assert_cmpint(wire_end(c->peer), ==, WIRE_FIN);
+        /* Nothing is done any more for the peer. */
+        wire_put_write(c->peer, c->mr.stag, c->mr.va, "intruder", 8);
+        wire_put_send(c->peer, WIRE_SEND, 0, "intruder", 8);
+        wire_shutdown(c->peer);
+        rnic_wait_qp_state(c->r, &c->qp, RNIC_QPS_ERROR);
+        g_assert_cmphex(rnic_mem_read32(c->r, c->mr.bus), ==, 0);
+        rnic_expect_cqe(c->r, &c->send_cq, 1, RNIC_WC_FLUSHED);
+        expect_flushed_receives(c, 2);
+        expect_disconnected(c, 0);
+        rnic_expect_no_async(c->r);
+        attr = rnic_query_qp(c->r, &c->qp);
+        g_assert_cmpint(attr.terminate_origin, ==, 1);
+        connection_recycle(c);
+    }
+    /* A new stream starts without one. */
+    connection_establish(c, NULL);
+    g_assert_cmpint(rnic_query_qp(c->r, &c->qp).terminate_origin, ==, 0);
+    connection_post(c, RNIC_SQ_SEND, 1, 0, 8);
+    wire_get_send(c->peer, WIRE_SEND, 1, got, 8);
+    rnic_expect_cqe(c->r, &c->send_cq, 1, RNIC_WC_SUCCESS);
+    connection_free(c);
+    rnic_shows("V6.2.2.3-1 V6.2.3-1 V6.2.3-3 V6.2.3-10 V6.2.3-11 "
+               "V6.2.3-13 V6.2.4-6");
+}
+
+/* The end of Terminate fails: once more an event, if there was none yet. */
+static void test_terminate_lost(void)
+{
+    enum { MODIFY, WORK, PEER, COUNT };
+
+    for (int kind = 0; kind < COUNT; kind++) {
+        for (int silent = 0; silent < 2; silent++) {
+            Connection *c = connection_new(NULL);
+            WireTerminate t;
+            RnicWr wr;
+
+            switch (kind) {
+            case MODIFY:
+                rnic_modify_qp_state(c->r, &c->qp, RNIC_QPS_TERMINATE);
+                break;
+            case WORK:
+                wr = connection_wr(c, RNIC_SQ_SEND, 1, 0, 8);
+                wr.sge[0].stag = cpu_to_le32(0x77777700);
+                rnic_post_send(c->r, &c->qp, &wr);
+                break;
+            default:
+                wire_put_write(c->peer, 0x77777700, 0, "x", 1);
+            }
+            wire_get_terminate(c->peer, &t);
+            if (kind == PEER) {
+                rnic_expect_async(c->r, RNIC_AE_TAGGED_INVALID_STAG,
+                                  c->qp.number);
+            } else {
+                rnic_settle(c->r);
+                rnic_expect_no_async(c->r);
+            }
+            g_assert_cmpint(rnic_qp_state(c->r, &c->qp), ==,
+                            RNIC_QPS_TERMINATE);
+            if (silent) {
+                rnic_pass_time(c->r, 15);
+            } else {
+                wire_abort(c->peer);
+                c->peer = NULL;
+            }
+            rnic_wait_qp_state(c->r, &c->qp, RNIC_QPS_ERROR);
+            if (kind == PEER) {
+                rnic_settle(c->r);
+                rnic_expect_no_async(c->r);
+            } else {
+                rnic_expect_async(c->r, RNIC_AE_BAD_CLOSE, c->qp.number);
+            }
+            expect_disconnected(c, t.code);
+            g_assert_cmpint(rnic_query_qp(c->r, &c->qp).terminate_origin, ==,
+                            1);
+            connection_free(c);
+        }
+    }
+    rnic_shows("V6.2.3-4 V6.2.3-5 V6.2.3-8 V6.2.3-9 V6.6.2.2-1 "
+               "V6.6.2.5-3");
+}
+
+/* In the middle of a large message: whole FPDUs, then the Terminate. */
+static void test_terminate_mid_message(void)
+{
+    enum { LARGE = 16 * 1024 * 1024 };
+    Connection *c = connection_new(NULL);
+    RnicWr wr = { .opcode = RNIC_SQ_RDMA_WRITE, .wr_id = 1, .num_sge = 1,
+                  .remote_stag = 7 };
+    WireSegment segment;
+    uint64_t got = 0;
+    RnicMr mr;
+
+    rnic_create_mr(c->r, &mr, c->r->pd, LARGE, RNIC_TEST_ACCESS_ALL);
+    wr.sge[0] = rnic_sge(&mr, 0, LARGE);
+    rnic_post_send(c->r, &c->qp, &wr);
+    connection_post(c, RNIC_SQ_SEND, 2, 0, 8);
+    rnic_settle(c->r);
+    g_assert_cmpuint(rnic_modify_qp_state(c->r, &c->qp, RNIC_QPS_TERMINATE),
+                     ==, RNIC_ST_OK);
+    for (;;) {
+        wire_get_segment(c->peer, &segment);
+        g_free(segment.payload);
+        if (segment.opcode != WIRE_WRITE) {
+            break;
+        }
+        g_assert_cmphex(segment.to, ==, got);
+        got += segment.length;
+    }
+    g_assert_cmpint(segment.opcode, ==, WIRE_TERMINATE);
+    g_assert_cmpuint(got, <, LARGE);
+    g_assert_cmpint(wire_end(c->peer), ==, WIRE_FIN);
+    wire_shutdown(c->peer);
+    rnic_expect_cqe(c->r, &c->send_cq, 1, RNIC_WC_FLUSHED);
+    rnic_expect_cqe(c->r, &c->send_cq, 2, RNIC_WC_FLUSHED);
+    rnic_wait_qp_state(c->r, &c->qp, RNIC_QPS_ERROR);
+    connection_free(c);
+    rnic_shows("V6.4-1 V6.4-6 R5.4-6");
+}
+
+/* -------------------------------------------------------------------- Error */
+
+static void test_abort(void)
+{
+    Connection *c = connection_prepare(NULL);
+
+    for (int round = 0; round < 3; round++) {
+        connection_establish(c, NULL);
+        post_receives(c, 2);
+        connection_post(c, RNIC_SQ_RDMA_READ, 1, 0, 8);
+        rnic_settle(c->r);
+        g_assert_cmpuint(rnic_modify_qp_state(c->r, &c->qp, RNIC_QPS_ERROR),
+                         ==, RNIC_ST_OK);
+        g_assert_cmpint(rnic_qp_state(c->r, &c->qp), ==, RNIC_QPS_ERROR);
+        /* What the peer still sends finds nothing. */
+        wire_try_put(c->peer, "\0\0\0\0\0\0\0\0", 8);
+        rnic_expect_cqe(c->r, &c->send_cq, 1, RNIC_WC_FLUSHED);
+        expect_flushed_receives(c, 2);
+        expect_disconnected(c, 0);
+        rnic_expect_no_async(c->r);
+        g_assert_cmpint(rnic_query_qp(c->r, &c->qp).terminate_origin, ==, 0);
+        connection_recycle(c);
+    }
+    /* A reset, nothing else. */
+    connection_establish(c, NULL);
+    g_assert_cmpuint(rnic_modify_qp_state(c->r, &c->qp, RNIC_QPS_ERROR), ==,
+                     RNIC_ST_OK);
+    g_assert_cmpint(wire_end(c->peer), ==, WIRE_RST);
+    connection_free(c);
+    rnic_shows("V6.2.2.4-1 V6.6.2.3-1");
+}
+
+/*
+ * A deep queue takes several turns to flush; Idle is refused until then. In the
+ * main loop, so that no turn falls between the two commands.
+ */
+static void test_flush_deep(void)
+{
+    enum { DEEP = 4096 };
+    Connection *c = connection_prepare(&(ConnectionOptions) {
+        .properties = ",io-threads=0",
+        .sq_depth = DEEP, .rq_depth = DEEP, .cq_depth = 8192 });
+    uint8_t wqe[RNIC_SQ_UNIT * RNIC_SQ_MAX_UNITS];
+    struct rnic_admin_sqe sqe;
+    struct rnic_admin_cqe cqe;
+    RnicWr wr = connection_wr(c, RNIC_SQ_SEND, 0, 0, 4);
+    uint16_t status;
+
+    for (int i = 0; i < DEEP; i++) {
+        wr.wr_id = i;
+        rnic_store_wqe(c->r, &c->qp, wqe, rnic_encode_wr(&wr, wqe));
+        rnic_store_recv(c->r, &c->qp, i, 0, NULL);
+    }
+    rnic_ring_sq(c->r, &c->qp);
+    rnic_ring_rq(c->r, &c->qp);
+    /* Both commands at once, so that the second one is early. */
+    sqe = rnic_command(RNIC_ADMIN_MODIFY_QP);
+    sqe.modify_qp.qpn = cpu_to_le32(c->qp.number);
+    sqe.modify_qp.mask = cpu_to_le32(RNIC_QP_MODIFY_STATE);
+    sqe.modify_qp.next_state = RNIC_QPS_ERROR;
+    rnic_admin_fill(c->r, &sqe);
+    sqe.modify_qp.next_state = RNIC_QPS_IDLE;
+    rnic_admin_fill(c->r, &sqe);
+    rnic_admin_tail(c->r);
+    rnic_admin_completion(c->r, &cqe);
+    g_assert_cmpuint(le16_to_cpu(cqe.status), ==, RNIC_ST_OK);
+    rnic_admin_completion(c->r, &cqe);
+    status = le16_to_cpu(cqe.status);
+    g_assert_cmpuint(status, ==, RNIC_ST_STILL_FLUSHING);
+    RNIC_UNTIL(c->r, rnic_modify_qp_state(c->r, &c->qp, RNIC_QPS_IDLE) ==
+                     RNIC_ST_OK);
+    for (int i = 0; i < DEEP; i++) {
+        rnic_expect_cqe(c->r, &c->send_cq, i, RNIC_WC_FLUSHED);
+        rnic_expect_cqe(c->r, &c->recv_cq, i, RNIC_WC_FLUSHED);
+    }
+    rnic_expect_no_cqe(c->r, &c->send_cq);
+    rnic_expect_no_cqe(c->r, &c->recv_cq);
+    connection_free(c);
+    rnic_shows("V9.2.5.3-12 V6.2.4-9");
+}
+
+/* ------------------------------------------------------------------ destroy */
+
+static void test_destroy(void)
+{
+    for (uint8_t state = 0; state < 5; state++) {
+        Connection *c = connection_prepare(NULL);
+        struct rnic_counters counters;
+
+        go_to(c, state);
+        if (state <= RNIC_QPS_RTS) {
+            post_receives(c, 5);
+            connection_post(c, RNIC_SQ_RDMA_READ, 1, 0, 8);
+            connection_post(c, RNIC_SQ_RDMA_READ, 2, 0, 8);
+            rnic_settle(c->r);
+        }
+        g_assert_cmpuint(rnic_admin_object(c->r, RNIC_ADMIN_DESTROY_QP,
+                                           c->qp.number), ==, RNIC_ST_OK);
+        g_assert_cmpuint(rnic_admin_object(c->r, RNIC_ADMIN_DESTROY_QP,
+                                           c->qp.number), ==,
+                         RNIC_ST_INVALID_QP);
+        if (c->peer) {
+            WireEnd end;
+
+            while ((end = wire_end(c->peer)) == WIRE_DATA) {
+                uint8_t octet;
+
+                wire_get(c->peer, &octet, 1);
+            }
+            wire_try_put(c->peer, "late", 4);
+        }
+        rnic_settle(c->r);
+        if (state <= RNIC_QPS_RTS) {
+            rnic_expect_no_cqe(c->r, &c->send_cq);
+            rnic_expect_no_cqe(c->r, &c->recv_cq);
+        }
+        rnic_expect_no_async(c->r);
+        rnic_expect_no_cm(c->r);
+        /* Rung for nothing. */
+        rnic_doorbell(c->r, 0, RNIC_DB_SQ, c->qp.number);
+        g_assert_cmpuint(rnic_admin_object(c->r, RNIC_ADMIN_DESTROY_CQ,
+                                           c->send_cq.number), ==,
+                         RNIC_ST_OK);
+        g_assert_cmpuint(rnic_admin_object(c->r, RNIC_ADMIN_DESTROY_CQ,
+                                           c->recv_cq.number), ==,
+                         RNIC_ST_OK);
+        counters = rnic_query_counters(c->r);
+        g_assert_cmpuint(counters.qps, ==, 0);
+        g_assert_cmpuint(counters.cqs, ==, 0);
+        g_assert_cmpuint(counters.endpoints, ==, 0);
+        connection_free(c);
+    }
+    rnic_shows("V6.1.4-1 V6.1.4-2 V6.1.4-3 V6.1.4-5 V9.2.5.4-1 V9.2.5.4-3");
+}
+
+/* ------------------------------------------------------ reset under traffic */
+
+typedef void ResetFunction(Rnic *r);
+
+static void check_reset(ResetFunction *reset, bool crc)
+{
+    enum { LARGE = 8 * 1024 * 1024 };
+    ConnectionOptions options = { .crc = crc };
+    Connection *c = connection_new(&options);
+    Connection *listening = connection_prepare_second(c, NULL);
+    g_autofree uint8_t *data = g_malloc0(LARGE);
+    g_autofree uint8_t *before = g_malloc(LARGE);
+    g_autofree uint8_t *after = g_malloc(LARGE);
+    RnicWr wr = { .opcode = RNIC_SQ_RDMA_WRITE, .num_sge = 1,
+                  .remote_stag = 7 };
+    uint16_t port = wire_free_port(1);
+    WireMpa request = wire_mpa_request();
+    WirePeer *waiting, *probe;
+    struct sockaddr_in address = {
+        .sin_family = AF_INET, .sin_port = htons(port),
+        .sin_addr.s_addr = htonl(wire_host_ip(1)) };
+    RnicMr mr;
+    uint8_t got[8];
+
+    g_assert_cmpuint(rnic_try_listen(c->r, wire_guest_ip(1), port, 1, NULL),
+                     ==, RNIC_ST_OK);
+    waiting = wire_connect(c->r->qts, 9, 1, port);
+    wire_mpa_put(waiting, &request);
+    rnic_expect_cm(c->r, RNIC_CM_CONNECT_REQUEST);
+    /* Out, in, and a Read each way, all unfinished. */
+    rnic_create_mr(c->r, &mr, c->r->pd, LARGE, RNIC_TEST_ACCESS_ALL);
+    wr.sge[0] = rnic_sge(&mr, 0, LARGE);
+    rnic_post_send(c->r, &c->qp, &wr);
+    connection_post(c, RNIC_SQ_RDMA_READ, 1, 0, 1000);
+    wire_put_read_request(c->peer, &(WireRead) {
+        .size = LARGE, .source_stag = mr.stag, .source_to = mr.va });
+    memset(data, 0x5a, LARGE);
+    c->peer->segment_size = 60000;
+    wire_put_write(c->peer, c->mr.stag, c->mr.va, data, CONNECTION_MR_SIZE);
+
+    reset(c->r);
+    rnic_mem_read(c->r, c->mr.bus, before, CONNECTION_MR_SIZE);
+    /* Both streams are reset, and the listener is gone. */
+    while (wire_end(c->peer) == WIRE_DATA) {
+        uint8_t octets[65536];
+
+        if (recv(c->peer->fd, octets, sizeof(octets), 0) < 0) {
+            g_assert_cmpint(errno, ==, ECONNRESET);
+            break;
+        }
+    }
+    g_assert_false(wire_try_put(c->peer, data, 100000));
+    wire_expect_end(waiting);
+    probe = g_new0(WirePeer, 1);
+    probe->fd = socket(AF_INET, SOCK_STREAM, 0);
+    g_assert_cmpint(connect(probe->fd, (void *)&address, sizeof(address)),
+                    ==, -1);
+    wire_close(probe);
+    wire_close(waiting);
+    rnic_settle(c->r);
+    rnic_mem_read(c->r, c->mr.bus, after, CONNECTION_MR_SIZE);
+    g_assert_cmpmem(after, CONNECTION_MR_SIZE, before, CONNECTION_MR_SIZE);
+    g_assert_cmphex(rnic_read32(c->r, RNIC_REG_STATUS), ==, 0);
+
+    /* And it works again. */
+    rnic_up(c->r);
+    wire_close(c->peer);
+    c->peer = NULL;
+    {
+        Connection *again = connection_prepare_second(c, NULL);
+
+        connection_establish(again, NULL);
+        connection_post(again, RNIC_SQ_SEND, 1, 0, 8);
+        wire_get_send(again->peer, WIRE_SEND, 1, got, 8);
+        rnic_expect_cqe(again->r, &again->send_cq, 1, RNIC_WC_SUCCESS);
+        connection_free_second(again);
+    }
+    connection_free_second(listening);
+    connection_free(c);
+}
+
+static void test_reset_under_traffic(void)
+{
+    check_reset(rnic_reset, false);
+    check_reset(rnic_reset, true);
+    rnic_shows("V5.1.4-2 V9.2.1.3-1");
+}
+
+static void test_flr_under_traffic(void)
+{
+    check_reset(rnic_flr, false);
+}
+
+static void test_bus_reset_under_traffic(void)
+{
+    check_reset(rnic_bus_reset, false);
+}
+
+/* QEMU ends while streams are busy. */
+static void test_quit_under_traffic(void)
+{
+    Connection *c = connection_new(NULL);
+
+    connection_post(c, RNIC_SQ_RDMA_READ, 1, 0, 1000);
+    wire_put_read_request(c->peer, &(WireRead) {
+        .size = 100000, .source_stag = c->mr.stag,
+        .source_to = c->mr.va });
+    connection_free(c);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    qtest_add_func("rnic/state/matrix", test_matrix);
+    qtest_add_func("rnic/state/no-attributes", test_no_attributes);
+    qtest_add_func("rnic/state/idle", test_idle);
+    qtest_add_func("rnic/state/close", test_close);
+    qtest_add_func("rnic/state/peer-close", test_peer_close);
+    qtest_add_func("rnic/state/late-posts", test_late_posts);
+    qtest_add_func("rnic/state/peer-close-busy", test_peer_close_busy);
+    qtest_add_func("rnic/state/peer-reset", test_peer_reset);
+    qtest_add_func("rnic/state/ways-out", test_ways_out);
+    qtest_add_func("rnic/state/close-with-work", test_close_with_work);
+    qtest_add_func("rnic/state/close-with-data", test_close_with_data);
+    qtest_add_func("rnic/state/close-lost", test_close_lost);
+    qtest_add_func("rnic/state/terminate", test_terminate);
+    qtest_add_func("rnic/state/terminate-lost", test_terminate_lost);
+    qtest_add_func("rnic/state/terminate-mid-message",
+                   test_terminate_mid_message);
+    qtest_add_func("rnic/state/abort", test_abort);
+    qtest_add_func("rnic/state/flush-deep", test_flush_deep);
+    qtest_add_func("rnic/state/destroy", test_destroy);
+    qtest_add_func("rnic/state/reset-under-traffic",
+                   test_reset_under_traffic);
+    qtest_add_func("rnic/state/flr-under-traffic", test_flr_under_traffic);
+    qtest_add_func("rnic/state/bus-reset-under-traffic",
+                   test_bus_reset_under_traffic);
+    qtest_add_func("rnic/state/quit-under-traffic", test_quit_under_traffic);
+    return g_test_run();
+}

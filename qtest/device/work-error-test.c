@@ -1,0 +1,687 @@
+/*
+ * rnic: errors of work requests and queues, to Terminate, CQE and event
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+#include "qemu/osdep.h"
+#include "qemu/bswap.h"
+
+#include "tests/qtest/rnic/lib/regions.h"
+
+/* ------------------------------------------------ errors of the send queue */
+
+typedef struct WrError {
+    const char *name;
+    void (*spoil)(World *w, RnicWr *wr);
+    uint8_t opcode;
+    uint8_t status;
+} WrError;
+
+#define SPOIL(name) static void name(World *w, RnicWr *wr)
+
+SPOIL(sge_unknown)
+{
+    wr->sge[0].stag = cpu_to_le32(0xdeadbe00);
+}
+
+SPOIL(sge_wrong_key)
+{
+    wr->sge[0].stag ^= cpu_to_le32(0x55);
+}
+
+SPOIL(sge_gone)
+{
+    wr->sge[0] = rnic_sge(&w->gone, 0, 8);
+}
+
+SPOIL(sge_zero)
+{
+    wr->sge[0].stag = 0;
+    wr->sge[0].to = cpu_to_le64(w->c->mr.bus);
+}
+
+SPOIL(sge_foreign)
+{
+    wr->sge[0] = rnic_sge(&w->foreign, 0, 8);
+}
+
+SPOIL(sge_write_only)
+{
+    wr->sge[0] = rnic_sge(&w->write_only, 0, 8);
+}
+
+SPOIL(sge_read_only)
+{
+    wr->sge[0] = rnic_sge(&w->read_only, 0, 8);
+}
+
+SPOIL(sge_before)
+{
+    wr->sge[0].to = cpu_to_le64(w->c->mr.va - 1);
+}
+
+SPOIL(sge_behind)
+{
+    wr->sge[0] = rnic_sge(&w->c->mr, CONNECTION_MR_SIZE - 7, 8);
+}
+
+SPOIL(sge_wraps)
+{
+    wr->sge[0].to = cpu_to_le64(~0ULL - 3);
+}
+
+SPOIL(sge_second)
+{
+    wr->num_sge = 2;
+    wr->sge[1] = rnic_sge(&w->foreign, 0, 1);
+}
+
+SPOIL(sge_total)
+{
+    wr->num_sge = 2;
+    wr->sge[0].length = cpu_to_le32(0x80000000);
+    wr->sge[1] = wr->sge[0];
+}
+
+SPOIL(sge_broken)
+{
+    wr->sge[0].stag = cpu_to_le32(w->broken.stag);
+    wr->sge[0].to = 0;
+}
+
+SPOIL(remote_zero)
+{
+    wr->remote_stag = 0;
+    wr->remote_to = 0x1000;
+}
+
+SPOIL(five_sges)
+{
+    for (int i = 1; i < 5; i++) {
+        wr->sge[i] = wr->sge[0];
+    }
+    wr->num_sge = 5;            /* the QP has 4 */
+}
+
+SPOIL(two_sges)
+{
+    wr->num_sge = 2;
+    wr->sge[1] = wr->sge[0];
+}
+
+SPOIL(unknown_flag)
+{
+    wr->flags |= 0x80;
+}
+
+SPOIL(read_inline)
+{
+    wr->flags |= RNIC_WQE_INLINE;
+    wr->inline_data = "12345678";
+    wr->inline_length = 8;
+}
+
+static const WrError wr_errors[] = {
+    { "send-unknown", sge_unknown, RNIC_SQ_SEND, RNIC_WC_INVALID_STAG },
+    { "send-key", sge_wrong_key, RNIC_SQ_SEND, RNIC_WC_INVALID_STAG },
+    { "send-deallocated", sge_gone, RNIC_SQ_SEND, RNIC_WC_INVALID_STAG },
+    { "send-stag-zero", sge_zero, RNIC_SQ_SEND, RNIC_WC_INVALID_STAG },
+    { "send-foreign", sge_foreign, RNIC_SQ_SEND, RNIC_WC_INVALID_PD },
+    { "send-write-only", sge_write_only, RNIC_SQ_SEND,
+      RNIC_WC_ACCESS_VIOLATION },
+    { "send-before", sge_before, RNIC_SQ_SEND, RNIC_WC_BASE_BOUNDS },
+    { "send-behind", sge_behind, RNIC_SQ_SEND, RNIC_WC_BASE_BOUNDS },
+    { "send-wraps", sge_wraps, RNIC_SQ_SEND, RNIC_WC_WRAP },
+    { "send-second-sge", sge_second, RNIC_SQ_SEND, RNIC_WC_INVALID_PD },
+    { "send-total", sge_total, RNIC_SQ_SEND, RNIC_WC_INVALID_LENGTH },
+    { "send-broken", sge_broken, RNIC_SQ_SEND, RNIC_WC_QP_CATASTROPHIC },
+    { "send-sges", five_sges, RNIC_SQ_SEND, RNIC_WC_INVALID_WQE },
+    { "send-flag", unknown_flag, RNIC_SQ_SEND, RNIC_WC_INVALID_WQE },
+    { "write-unknown", sge_unknown, RNIC_SQ_RDMA_WRITE,
+      RNIC_WC_INVALID_STAG },
+    { "write-key", sge_wrong_key, RNIC_SQ_RDMA_WRITE, RNIC_WC_INVALID_STAG },
+    { "write-stag-zero", sge_zero, RNIC_SQ_RDMA_WRITE, RNIC_WC_INVALID_STAG },
+    { "write-foreign", sge_foreign, RNIC_SQ_RDMA_WRITE, RNIC_WC_INVALID_PD },
+    { "write-write-only", sge_write_only, RNIC_SQ_RDMA_WRITE,
+      RNIC_WC_ACCESS_VIOLATION },
+    { "write-behind", sge_behind, RNIC_SQ_RDMA_WRITE, RNIC_WC_BASE_BOUNDS },
+    { "write-wraps", sge_wraps, RNIC_SQ_RDMA_WRITE, RNIC_WC_WRAP },
+    { "write-total", sge_total, RNIC_SQ_RDMA_WRITE, RNIC_WC_INVALID_LENGTH },
+    { "write-broken", sge_broken, RNIC_SQ_RDMA_WRITE,
+      RNIC_WC_QP_CATASTROPHIC },
+    { "write-sges", five_sges, RNIC_SQ_RDMA_WRITE, RNIC_WC_INVALID_WQE },
+    { "write-remote-zero", remote_zero, RNIC_SQ_RDMA_WRITE,
+      RNIC_WC_INVALID_STAG },
+    { "read-unknown", sge_unknown, RNIC_SQ_RDMA_READ, RNIC_WC_INVALID_STAG },
+    { "read-stag-zero", sge_zero, RNIC_SQ_RDMA_READ, RNIC_WC_INVALID_STAG },
+    { "read-foreign", sge_foreign, RNIC_SQ_RDMA_READ, RNIC_WC_INVALID_PD },
+    { "read-behind", sge_behind, RNIC_SQ_RDMA_READ, RNIC_WC_BASE_BOUNDS },
+    { "read-wraps", sge_wraps, RNIC_SQ_RDMA_READ, RNIC_WC_WRAP },
+    { "read-remote-zero", remote_zero, RNIC_SQ_RDMA_READ,
+      RNIC_WC_INVALID_STAG },
+    { "read-sges", two_sges, RNIC_SQ_RDMA_READ, RNIC_WC_INVALID_WQE },
+    { "read-inline", read_inline, RNIC_SQ_RDMA_READ, RNIC_WC_INVALID_WQE },
+};
+
+/*
+ * Good work before it arrives; it completes with its status; all behind it is
+ * flushed in order, Unsignaled too; Terminate 0x0000; no event.
+ */
+static void check_sq_error(World *w, const void *wqe, uint32_t units,
+                           uint8_t opcode, uint8_t status)
+{
+    Connection *c = w->c;
+    Rnic *r = c->r;
+    RnicWr wr = connection_wr(c, RNIC_SQ_SEND, 20, 0, 4);
+    struct rnic_qp_attr attr;
+    struct rnic_cqe cqe;
+    WireTerminate t;
+    uint8_t got[16];
+
+    connection_recv(c, 1, 0, 64);
+    connection_recv(c, 2, 0, 64);
+    wr.flags = 0;
+    rnic_post_send(r, &c->qp, &wr);
+    connection_post(c, RNIC_SQ_RDMA_WRITE, 21, 0, 5);
+    rnic_store_wqe(r, &c->qp, wqe, units);
+    for (int i = 0; i < 3; i++) {
+        uint8_t behind[RNIC_SQ_UNIT * RNIC_SQ_MAX_UNITS];
+
+        wr.wr_id = 30 + i;
+        wr.flags = i & 1 ? RNIC_WQE_SIGNALED : 0;
+        rnic_store_wqe(r, &c->qp, behind, rnic_encode_wr(&wr, behind));
+    }
+    rnic_ring_sq(r, &c->qp);
+
+    wire_get_send(c->peer, WIRE_SEND, 1, got, 16);
+    connection_get_write(c, 0, got, 16);
+    t = wire_expect_terminate(c->peer, 0x0000);
+    g_assert_cmphex(t.flags, ==, 0);
+    g_assert_cmpuint(t.length, ==, 4);
+    rnic_expect_cqe(r, &c->send_cq, 21, RNIC_WC_SUCCESS);
+    cqe = rnic_expect_cqe(r, &c->send_cq, 77, status);
+    g_assert_cmpint(cqe.opcode, ==, opcode);
+    g_assert_cmphex(le32_to_cpu(cqe.qpn), ==, c->qp.number);
+    for (int i = 0; i < 3; i++) {
+        rnic_expect_cqe(r, &c->send_cq, 30 + i, RNIC_WC_FLUSHED);
+    }
+    rnic_expect_cqe(r, &c->recv_cq, 1, RNIC_WC_FLUSHED);
+    rnic_expect_cqe(r, &c->recv_cq, 2, RNIC_WC_FLUSHED);
+    attr = rnic_query_qp(r, &c->qp);
+    g_assert_cmpint(attr.state, ==, RNIC_QPS_TERMINATE);
+    g_assert_cmpint(attr.terminate_origin, ==, 1);
+    g_assert_cmpmem(attr.terminate, attr.terminate_length, t.octets,
+                    t.length);
+    wire_shutdown(c->peer);
+    rnic_wait_qp_state(r, &c->qp, RNIC_QPS_ERROR);
+    attr = rnic_query_qp(r, &c->qp);
+    g_assert_cmpint(attr.terminate_origin, ==, 1);
+    g_assert_cmpmem(attr.terminate, attr.terminate_length, t.octets,
+                    t.length);
+    rnic_expect_cm(r, RNIC_CM_DISCONNECTED);
+    rnic_settle(r);
+    rnic_expect_no_async(r);
+    rnic_expect_no_cqe(r, &c->send_cq);
+    rnic_expect_no_cqe(r, &c->recv_cq);
+}
+
+static void test_work_requests(void)
+{
+    World w;
+
+    world_init(&w, NULL);
+    for (unsigned i = 0; i < G_N_ELEMENTS(wr_errors); i++) {
+        const WrError *e = &wr_errors[i];
+        uint8_t wqe[RNIC_SQ_UNIT * RNIC_SQ_MAX_UNITS];
+        RnicWr wr;
+
+        g_test_message("%s", e->name);
+        connection_establish(w.c, NULL);
+        wr = connection_wr(w.c, e->opcode, 77, 64, 8);
+        wr.flags = 0;
+        e->spoil(&w, &wr);
+        check_sq_error(&w, wqe, rnic_encode_wr(&wr, wqe), e->opcode,
+                       e->status);
+        connection_recycle(w.c);
+    }
+    world_cleanup(&w);
+    rnic_shows("V5.3-2 V6.2.4-2 V6.2.4-3 V6.4-7 V7.3-1 V8.1.2.2-3 V8.1.3.1-3 "
+               "V8.1.3.1-4 V8.1.3.1-5 V8.1.3.2-1 V8.1.3.2-4 V8.1.3.2.1-3 "
+               "V8.3.2-4 V8.3.2-8 V9.3.1.1-6 V9.3.2.1-3 V9.5.2-4 V9.5.2-10 "
+               "R7.1-2");
+}
+
+/* WQEs whose form is wrong. */
+static void test_bad_form(void)
+{
+    static const struct {
+        const char *what;
+        uint8_t offset, value;
+        uint64_t unless;        /* feature that makes it no error of form */
+        uint8_t status;
+    } cases[] = {
+        { "opcode 0", 0, 0, 0, RNIC_WC_INVALID_WQE },
+        { "opcode 13", 0, 13, 0, RNIC_WC_INVALID_WQE },
+        { "opcode 255", 0, 255, 0, RNIC_WC_INVALID_WQE },
+        { "bind", 0, RNIC_SQ_BIND_MW, RNIC_FEATURE_MEMORY_WINDOW,
+          RNIC_WC_UNSUPPORTED },
+        { "immediate", 0, RNIC_SQ_IMMEDIATE, RNIC_FEATURE_RDMAP_EXTENSIONS,
+          RNIC_WC_UNSUPPORTED },
+        { "write immediate", 0, RNIC_SQ_WRITE_IMMEDIATE,
+          RNIC_FEATURE_RDMAP_EXTENSIONS, RNIC_WC_UNSUPPORTED },
+        { "fetch and add", 0, RNIC_SQ_FETCH_ADD,
+          RNIC_FEATURE_RDMAP_EXTENSIONS, RNIC_WC_UNSUPPORTED },
+        { "compare and swap", 0, RNIC_SQ_COMPARE_SWAP,
+          RNIC_FEATURE_RDMAP_EXTENSIONS, RNIC_WC_UNSUPPORTED },
+        { "units 2", 3, 2, 0, RNIC_WC_INVALID_WQE },
+        { "sges 255", 2, 255, 0, RNIC_WC_INVALID_WQE },
+        { "data_length", 4, 1, 0, RNIC_WC_INVALID_WQE },
+        { "inline with an sge", 1, RNIC_WQE_INLINE, 0, RNIC_WC_INVALID_WQE },
+        { "flags", 1, 0xe0, 0, RNIC_WC_INVALID_WQE },
+    };
+    World w;
+
+    world_init(&w, NULL);
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        uint8_t wqe[RNIC_SQ_UNIT * RNIC_SQ_MAX_UNITS] = { };
+        RnicWr wr;
+
+        if (rnic_features(w.c->r) & cases[i].unless) {
+            continue;
+        }
+        g_test_message("%s", cases[i].what);
+        connection_establish(w.c, NULL);
+        wr = connection_wr(w.c, RNIC_SQ_SEND, 77, 0, 8);
+        wr.flags = 0;
+        rnic_encode_wr(&wr, wqe);
+        wqe[cases[i].offset] = cases[i].value;
+        check_sq_error(&w, wqe, cases[i].offset == 3 ? cases[i].value : 1,
+                       wqe[0], cases[i].status);
+        connection_recycle(w.c);
+    }
+    world_cleanup(&w);
+    rnic_shows("V9.5.2-3");
+}
+
+static void test_zero_ord(void)
+{
+    ConnectionOptions options = { .no_reads = true };
+    uint8_t wqe[RNIC_SQ_UNIT * RNIC_SQ_MAX_UNITS];
+    RnicWr wr;
+    World w;
+
+    world_init(&w, &options);
+    connection_establish(w.c, &options);
+    wr = connection_wr(w.c, RNIC_SQ_RDMA_READ, 77, 0, 8);
+    check_sq_error(&w, wqe, rnic_encode_wr(&wr, wqe), RNIC_SQ_RDMA_READ,
+                   RNIC_WC_ZERO_READ_RESOURCES);
+    world_cleanup(&w);
+    rnic_shows("V8.2.2-18 V9.5.2-12");
+}
+
+/* The error waits for its turn behind an unanswered Read. */
+static void test_error_behind_read(void)
+{
+    World w;
+    RnicWr wr;
+    WireRead read;
+
+    world_init(&w, NULL);
+    connection_establish(w.c, NULL);
+    connection_post(w.c, RNIC_SQ_RDMA_READ, 1, 0, 8);
+    wr = connection_wr(w.c, RNIC_SQ_SEND, 2, 0, 8);
+    wr.sge[0].stag = cpu_to_le32(0x77000000);
+    rnic_post_send(w.c->r, &w.c->qp, &wr);
+    wire_get_read_request(w.c->peer, 1, &read);
+    wire_expect_silence(w.c->peer);
+    rnic_expect_no_cqe(w.c->r, &w.c->send_cq);
+    wire_put_read_response(w.c->peer, read.sink_stag, read.sink_to,
+                           "12345678", 8);
+    rnic_expect_cqe(w.c->r, &w.c->send_cq, 1, RNIC_WC_SUCCESS);
+    rnic_expect_cqe(w.c->r, &w.c->send_cq, 2, RNIC_WC_INVALID_STAG);
+    wire_expect_terminate(w.c->peer, 0);
+    world_cleanup(&w);
+}
+
+/* Sent, but behind a Read that never came back: flushed, Unsignaled too. */
+static void test_flush_behind_read(void)
+{
+    Connection *c = connection_new(NULL);
+    RnicWr wr = connection_wr(c, RNIC_SQ_RDMA_WRITE, 2, 0, 8);
+    uint8_t got[8];
+    WireRead read;
+
+    connection_post(c, RNIC_SQ_RDMA_READ, 1, 0, 8);
+    wr.flags = 0;
+    rnic_post_send(c->r, &c->qp, &wr);
+    connection_post(c, RNIC_SQ_SEND, 3, 0, 8);
+    wire_get_read_request(c->peer, 1, &read);
+    connection_get_write(c, 0, got, 8);
+    wire_get_send(c->peer, WIRE_SEND, 1, got, 8);
+    rnic_expect_no_cqe(c->r, &c->send_cq);
+    wire_abort(c->peer);
+    c->peer = NULL;
+    rnic_expect_async(c->r, RNIC_AE_LLP_RESET, c->qp.number);
+    for (int i = 1; i <= 3; i++) {
+        rnic_expect_cqe(c->r, &c->send_cq, i, RNIC_WC_FLUSHED);
+    }
+    connection_free(c);
+}
+
+/* --------------------------------------------- errors of the receive queue */
+
+static void test_receive_errors(void)
+{
+    static const struct {
+        const char *name;
+        void (*spoil)(World *w, RnicWr *wr);
+        uint8_t status;
+    } cases[] = {
+        { "unknown", sge_unknown, RNIC_WC_INVALID_STAG },
+        { "key", sge_wrong_key, RNIC_WC_INVALID_STAG },
+        { "deallocated", sge_gone, RNIC_WC_INVALID_STAG },
+        { "stag zero", sge_zero, RNIC_WC_INVALID_STAG },
+        { "foreign", sge_foreign, RNIC_WC_INVALID_PD },
+        { "read only", sge_read_only, RNIC_WC_ACCESS_VIOLATION },
+        { "before", sge_before, RNIC_WC_BASE_BOUNDS },
+        { "behind", sge_behind, RNIC_WC_BASE_BOUNDS },
+        { "wraps", sge_wraps, RNIC_WC_WRAP },
+        { "sges", five_sges, RNIC_WC_INVALID_WQE },
+    };
+    World w;
+
+    world_init(&w, NULL);
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree uint8_t *before = g_malloc(CONNECTION_MR_SIZE);
+        g_autofree uint8_t *after = g_malloc(CONNECTION_MR_SIZE);
+        WireTerminate t;
+        RnicWr wr;
+
+        g_test_message("%s", cases[i].name);
+        connection_establish(w.c, NULL);
+        rnic_pattern(before, CONNECTION_MR_SIZE, 9);
+        connection_fill(w.c, 0, before, CONNECTION_MR_SIZE);
+        wr = connection_wr(w.c, 0, 0, 64, 8);
+        cases[i].spoil(&w, &wr);
+        rnic_post_recv(w.c->r, &w.c->qp, 1, wr.num_sge, wr.sge);
+        connection_recv(w.c, 2, 0, 64);
+        connection_post(w.c, RNIC_SQ_RDMA_READ, 3, 1000, 0);
+        wire_put_send(w.c->peer, WIRE_SEND, 0, "12345678", 8);
+        wire_get_terminate(w.c->peer, &t);
+        g_assert_cmphex(t.code, ==, 0);
+        g_assert_cmphex(t.flags, ==, 0);
+        rnic_expect_cqe(w.c->r, &w.c->recv_cq, 1, cases[i].status);
+        rnic_expect_cqe(w.c->r, &w.c->recv_cq, 2, RNIC_WC_FLUSHED);
+        rnic_expect_cqe(w.c->r, &w.c->send_cq, 3, RNIC_WC_FLUSHED);
+        rnic_settle(w.c->r);
+        rnic_expect_no_async(w.c->r);
+        connection_peek(w.c, 0, after, CONNECTION_MR_SIZE);
+        g_assert_cmpmem(after, CONNECTION_MR_SIZE, before,
+                        CONNECTION_MR_SIZE);
+        connection_recycle(w.c);
+    }
+    world_cleanup(&w);
+    rnic_shows("V7.4.1-4 V8.1.2.2-9 V8.3.2-5");
+}
+
+/* A reserved field of a receive WQE. */
+static void test_receive_reserved(void)
+{
+    Connection *c = connection_new(NULL);
+
+    connection_recv(c, 1, 0, 64);
+    rnic_mem_write32(c->r, c->qp.memory + c->qp.rq_offset + 12, 1);
+    wire_put_send(c->peer, WIRE_SEND, 0, "12345678", 8);
+    wire_expect_terminate(c->peer, 0);
+    rnic_expect_cqe(c->r, &c->recv_cq, 1, RNIC_WC_INVALID_WQE);
+    connection_free(c);
+}
+
+/* ----------------------------------------------------------- broken queues */
+
+/* More in the ring than it holds. */
+static void test_producer_overshoot(void)
+{
+    for (int rq = 0; rq < 2; rq++) {
+        Connection *c = connection_new(NULL);
+
+        if (rq) {
+            c->qp.rq_producer += c->qp.rq_depth + 1;
+            rnic_ring_rq(c->r, &c->qp);
+            wire_put_send(c->peer, WIRE_SEND, 0, "12345678", 8);
+        } else {
+            c->qp.sq_producer += c->qp.sq_depth + 1;
+            rnic_ring_sq(c->r, &c->qp);
+        }
+        wire_expect_terminate(c->peer, 0x0207);
+        rnic_expect_async(c->r, RNIC_AE_QP_CATASTROPHIC, c->qp.number);
+        wire_shutdown(c->peer);
+        rnic_wait_qp_state(c->r, &c->qp, RNIC_QPS_ERROR);
+        g_assert_cmpuint(rnic_admin_object(c->r, RNIC_ADMIN_DESTROY_QP,
+                                           c->qp.number), ==, RNIC_ST_OK);
+        connection_free(c);
+    }
+    rnic_shows("V8.3.3-19 V9.5.3-31");
+}
+
+/* Queue memory that is nowhere. */
+static void test_queue_unreachable(void)
+{
+    Connection *c = connection_prepare(NULL);
+    RnicQpInit init = rnic_qp_default(c->r, &c->send_cq, &c->recv_cq);
+    struct rnic_admin_sqe sqe = rnic_qp_command(c->r, &init, &c->qp);
+    struct rnic_admin_cqe cqe;
+    uint64_t list = rnic_alloc(c->r, 4096);
+    uint64_t entry;
+
+    /* The record is there, the rings are not. */
+    entry = cpu_to_le64(c->qp.memory);
+    rnic_mem_write(c->r, list, &entry, 8);
+    for (int i = 1; i < 16; i++) {
+        entry = cpu_to_le64(RNIC_TEST_NOWHERE + i * 4096);
+        rnic_mem_write(c->r, list + 8 * i, &entry, 8);
+    }
+    sqe.create_qp.memory.pages.addr = cpu_to_le64(list);
+    sqe.create_qp.memory.pages.count = cpu_to_le32(16);
+    sqe.create_qp.memory.pages.level = RNIC_PAGE_LIST_DIRECT;
+    sqe.create_qp.memory.ring_offset[0] = cpu_to_le32(4096);
+    sqe.create_qp.memory.ring_offset[1] = cpu_to_le32(32768);
+    g_assert_cmpuint(rnic_admin(c->r, &sqe, &cqe), ==, RNIC_ST_OK);
+    c->qp.number = le32_to_cpu(cqe.number);
+    connection_establish(c, NULL);
+    c->qp.sq_producer++;
+    rnic_ring_sq(c->r, &c->qp);
+    wire_expect_terminate(c->peer, 0x0207);
+    rnic_expect_async(c->r, RNIC_AE_QP_CATASTROPHIC, c->qp.number);
+    connection_free(c);
+}
+
+/* A CQ that is full: its QP ends, another does not notice. */
+static void check_cq_overflow(bool receive)
+{
+    Connection *a = connection_new(&(ConnectionOptions) { .cq_depth = 2 });
+    Connection *b = connection_prepare_second(a, NULL);
+    struct rnic_aeqe cq_event, qp_event;
+    RnicCq *full = receive ? &a->recv_cq : &a->send_cq;
+    uint8_t got[8];
+    WireTerminate t;
+
+    connection_establish(b, NULL);
+    for (int i = 0; i < 3; i++) {
+        if (receive) {
+            connection_recv(a, i, 0, 8);
+            wire_put_send(a->peer, WIRE_SEND, 0, "12345678", 8);
+        } else {
+            connection_post(a, RNIC_SQ_SEND, i, 0, 8);
+            wire_get_send(a->peer, WIRE_SEND, i + 1, got, 8);
+        }
+    }
+    rnic_eq_wait(a->r, &a->r->async_eq, &cq_event);
+    rnic_eq_wait(a->r, &a->r->async_eq, &qp_event);
+    if (cq_event.resource == RNIC_RESOURCE_QP) {
+        struct rnic_aeqe swap = cq_event;
+
+        cq_event = qp_event;
+        qp_event = swap;
+    }
+    g_assert_cmpint(le16_to_cpu(cq_event.event), ==, RNIC_AE_CQ_OVERFLOW);
+    g_assert_cmpint(cq_event.resource, ==, RNIC_RESOURCE_CQ);
+    g_assert_cmphex(le32_to_cpu(cq_event.number), ==, full->number);
+    g_assert_cmpint(le16_to_cpu(qp_event.event), ==,
+                    receive ? RNIC_AE_CQ_RQ_ERROR : RNIC_AE_CQ_SQ_ERROR);
+    g_assert_cmphex(le32_to_cpu(qp_event.number), ==, a->qp.number);
+    wire_get_terminate(a->peer, &t);
+    g_assert_cmphex(t.code, ==, 0x0207);
+    g_assert_cmphex(t.flags, ==, 0);
+    wire_shutdown(a->peer);
+    rnic_wait_qp_state(a->r, &a->qp, RNIC_QPS_ERROR);
+    /* What was on it is still good. */
+    rnic_expect_cqe(a->r, full, 0, RNIC_WC_SUCCESS);
+    rnic_expect_cqe(a->r, full, 1, RNIC_WC_SUCCESS);
+    for (uint32_t i = 1; i <= 5; i++) {
+        connection_recv(b, i, 0, 8);
+        wire_put_send(b->peer, WIRE_SEND, 0, "12345678", 8);
+        rnic_expect_cqe(b->r, &b->recv_cq, i, RNIC_WC_SUCCESS);
+        connection_post(b, RNIC_SQ_SEND, i, 0, 8);
+        wire_get_send(b->peer, WIRE_SEND, i, got, 8);
+        rnic_expect_cqe(b->r, &b->send_cq, i, RNIC_WC_SUCCESS);
+    }
+    g_assert_cmpuint(rnic_admin_object(a->r, RNIC_ADMIN_DESTROY_QP,
+                                       a->qp.number), ==, RNIC_ST_OK);
+    g_assert_cmpuint(rnic_admin_object(a->r, RNIC_ADMIN_DESTROY_CQ,
+                                       full->number), ==, RNIC_ST_OK);
+    connection_free_second(b);
+    connection_free(a);
+}
+
+static void test_cq_overflow(void)
+{
+    check_cq_overflow(false);
+    check_cq_overflow(true);
+    rnic_shows("V5.3.1-2 V5.3.1-4 V5.3.1-5 V8.3.3-17 V9.2.3.1-2 V9.5.3-32 "
+               "R8.1.1-10");
+}
+
+/* A CQ whose memory is nowhere. */
+static void test_cq_unreachable(void)
+{
+    Connection *c = connection_prepare(NULL);
+    struct rnic_admin_sqe sqe = rnic_command(RNIC_ADMIN_CREATE_CQ);
+    struct rnic_admin_cqe cqe;
+    struct rnic_aeqe a, b;
+    RnicQpInit init;
+    RnicCq bad = { };
+    uint8_t got[8];
+
+    sqe.create_cq.depth = cpu_to_le32(16);
+    sqe.create_cq.eqn = cpu_to_le32(c->r->comp_eq.number);
+    sqe.create_cq.memory.pages.addr = cpu_to_le64(RNIC_TEST_NOWHERE);
+    sqe.create_cq.memory.pages.count = cpu_to_le32(1);
+    sqe.create_cq.memory.pages.page_shift = 12;
+    sqe.create_cq.memory.ring_offset[0] = cpu_to_le32(RNIC_QUEUE_RECORD_SIZE);
+    g_assert_cmpuint(rnic_admin(c->r, &sqe, &cqe), ==, RNIC_ST_OK);
+    bad.number = le32_to_cpu(cqe.number);
+    init = rnic_qp_default(c->r, &bad, &c->recv_cq);
+    rnic_create_qp(c->r, &c->qp, &init);
+    connection_establish(c, NULL);
+    connection_post(c, RNIC_SQ_SEND, 1, 0, 8);
+    wire_get_send(c->peer, WIRE_SEND, 1, got, 8);
+    wire_expect_terminate(c->peer, 0x0207);
+    rnic_eq_wait(c->r, &c->r->async_eq, &a);
+    rnic_eq_wait(c->r, &c->r->async_eq, &b);
+    g_assert_true(le16_to_cpu(a.event) == RNIC_AE_CQ_ERROR ||
+                  le16_to_cpu(b.event) == RNIC_AE_CQ_ERROR);
+    g_assert_true(le16_to_cpu(a.event) == RNIC_AE_CQ_SQ_ERROR ||
+                  le16_to_cpu(b.event) == RNIC_AE_CQ_SQ_ERROR);
+    connection_free(c);
+    rnic_shows("V9.5.3-33");
+}
+
+/* ------------------------------------------------------- no event queue */
+
+/* Without one events are lost and nothing else; with a new one they come. */
+static void test_no_async_queue(void)
+{
+    Connection *c = connection_prepare(NULL);
+
+    g_assert_cmpuint(rnic_admin_object(c->r, RNIC_ADMIN_DESTROY_EQ,
+                                       c->r->async_eq.number), ==,
+                     RNIC_ST_OK);
+    connection_establish(c, NULL);
+    wire_put_write(c->peer, 1, 0, "x", 1);
+    wire_expect_terminate(c->peer, 0x1100);
+    wire_close(c->peer);
+    c->peer = NULL;
+    rnic_wait_qp_state(c->r, &c->qp, RNIC_QPS_ERROR);
+    rnic_create_eq(c->r, &c->r->async_eq, RNIC_EQ_ASYNC, 0, 2);
+    rnic_settle(c->r);
+    rnic_expect_no_async(c->r);
+    connection_recycle(c);
+    connection_establish(c, NULL);
+    wire_put_write(c->peer, 1, 0, "x", 1);
+    rnic_expect_async(c->r, RNIC_AE_TAGGED_INVALID_STAG, c->qp.number);
+    connection_free(c);
+    rnic_shows("V8.3.3-1 V8.3.3-2 V8.3.3-4 V9.4.2-1 V9.4.2-2");
+}
+
+/* More events than the queue holds: none is lost, in order. */
+static void test_event_queue_full(void)
+{
+    enum { QPS = 6 };
+    Connection *c = connection_prepare(NULL);
+    Connection *more[QPS];
+    struct rnic_aeqe aeqe;
+
+    g_assert_cmpuint(rnic_admin_object(c->r, RNIC_ADMIN_DESTROY_EQ,
+                                       c->r->async_eq.number), ==,
+                     RNIC_ST_OK);
+    rnic_create_eq(c->r, &c->r->async_eq, RNIC_EQ_ASYNC, 0, 2);
+    for (int i = 0; i < QPS; i++) {
+        more[i] = connection_prepare_second(c, NULL);
+        connection_establish(more[i], NULL);
+    }
+    for (int i = 0; i < QPS; i++) {
+        wire_put_terminate(more[i]->peer, 0x0207);
+        wire_expect_end(more[i]->peer);
+    }
+    rnic_settle(c->r);
+    for (int i = 0; i < QPS; i += 2) {
+        for (int k = 0; k < 2; k++) {
+            aeqe = rnic_expect_async(c->r, RNIC_AE_TERMINATE_RECEIVED,
+                                     more[i + k]->qp.number);
+            g_assert_cmphex(le16_to_cpu(aeqe.terminate), ==, 0x0207);
+        }
+        rnic_settle(c->r);
+        g_assert_false(rnic_eq_poll(c->r, &c->r->async_eq, &aeqe));
+        rnic_write32(c->r, RNIC_REG_EQ_KICK, c->r->async_eq.number);
+    }
+    rnic_write32(c->r, RNIC_REG_EQ_KICK, 0xffffffff);
+    rnic_write32(c->r, RNIC_REG_EQ_KICK, 0);
+    for (int i = 0; i < QPS; i++) {
+        connection_free_second(more[i]);
+    }
+    connection_free(c);
+    rnic_shows("V8.3.3-5 R5.4-2");
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    qtest_add_func("rnic/work-error/work-requests", test_work_requests);
+    qtest_add_func("rnic/work-error/form", test_bad_form);
+    qtest_add_func("rnic/work-error/zero-ord", test_zero_ord);
+    qtest_add_func("rnic/work-error/behind-read", test_error_behind_read);
+    qtest_add_func("rnic/work-error/flush-behind-read",
+                   test_flush_behind_read);
+    qtest_add_func("rnic/work-error/receives", test_receive_errors);
+    qtest_add_func("rnic/work-error/receive-reserved",
+                   test_receive_reserved);
+    qtest_add_func("rnic/work-error/overshoot", test_producer_overshoot);
+    qtest_add_func("rnic/work-error/queue-unreachable",
+                   test_queue_unreachable);
+    qtest_add_func("rnic/work-error/cq-overflow", test_cq_overflow);
+    qtest_add_func("rnic/work-error/cq-unreachable", test_cq_unreachable);
+    qtest_add_func("rnic/work-error/no-event-queue", test_no_async_queue);
+    qtest_add_func("rnic/work-error/event-queue-full", test_event_queue_full);
+    return g_test_run();
+}
