@@ -144,6 +144,10 @@ void rnic_async_event(struct rnic_dev *dev, const struct rnic_aeqe *event)
 	case RNIC_RESOURCE_SRQ:
 		rnic_srq_event(dev, number, object);
 		break;
+	case RNIC_RESOURCE_EQ:
+		ibdev_err(&dev->ibdev, "event queue %u has lost events\n",
+			  object);
+		break;
 	case RNIC_RESOURCE_NONE:
 		rnic_device_event(dev, number);
 		break;

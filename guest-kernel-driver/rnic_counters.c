@@ -51,6 +51,7 @@ static const struct rdma_stat_desc rnic_counter_descs[] = {
 	{ .name = "active_srqs" },
 	{ .name = "active_listeners" },
 	{ .name = "active_endpoints" },
+	{ .name = "events_lost" },
 };
 
 static_assert(ARRAY_SIZE(rnic_counter_descs) == RNIC_NUM_STATS);

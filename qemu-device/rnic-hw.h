@@ -93,7 +93,7 @@ typedef uint16_t __be16;
 
 #define RNIC_MAGIC		0x43494e52	/* "RNIC" */
 #define RNIC_ABI_MAJOR		1
-#define RNIC_ABI_MINOR		0
+#define RNIC_ABI_MINOR		1
 #define RNIC_NO_VECTOR		0xffffffff
 
 /* 15:0 MSI-X vectors, 31:16 doorbell pages in BAR 2 */
@@ -487,12 +487,14 @@ enum rnic_async_event {
 	/* not in figure 37 */
 	RNIC_AE_LINK_CHANGE = 64,	/* RNIC_REG_LINK has changed */
 	RNIC_AE_QP_LAST_WQE = 65,	/* see RNIC_QP_LAST_WQE_EVENT */
+	RNIC_AE_EQ_OVERFLOW = 66,	/* events of an EQ have been lost */
 };
 
 #define RNIC_RESOURCE_NONE	0
 #define RNIC_RESOURCE_QP	1
 #define RNIC_RESOURCE_CQ	2
 #define RNIC_RESOURCE_SRQ	3
+#define RNIC_RESOURCE_EQ	4
 
 struct rnic_aeqe {
 	__le16 event;		/* enum rnic_async_event */
@@ -1052,7 +1054,9 @@ struct rnic_counters {
 	__le32 srqs;
 	__le32 listeners;
 	__le32 endpoints;
-	__le32 reserved[74];
+	/* since reset, as the first ones */
+	__le32 events_lost;
+	__le32 reserved[73];
 };
 RNIC_ASSERT_SIZE(struct rnic_counters, 512);
 

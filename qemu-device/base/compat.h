@@ -28,6 +28,12 @@
 #define RNIC_INTERFACES (InterfaceInfo[])
 #endif
 
+#if __has_include("system/address-spaces.h")
+#include "system/address-spaces.h"
+#else
+#include "exec/address-spaces.h"
+#endif
+
 #if __has_include("qemu/aio.h")
 #include "qemu/aio.h"
 #else

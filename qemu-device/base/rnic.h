@@ -5,30 +5,36 @@
  * only its own part; it asks for the others' with their functions.
  *
  * Threads.  The main loop runs, under the big QEMU lock, the admin queue,
- * connection set-up, the Ethernet port and every timer; vCPU threads run the
- * MMIO handlers under the same lock.  A QP with its LLP stream belongs to one
- * worker (worker.h), which runs its turns without the big lock.
+ * connection set-up, the Ethernet port and every timer of these; vCPU threads run
+ * the MMIO handlers under the same lock.  A QP with its LLP stream belongs to one
+ * worker (stream/worker.h), which runs its turns without the big lock.
  *
  * - An MMIO handler validates and hands over to a bottom half, except for what
  *   the guest must see at once: register values, reset, and arming a CQ.
- * - The main loop reaches into a QP by rnic_worker_call() only.  It waits there
- *   with the big lock held, so a worker must never take the big lock; what has
- *   to happen under it (interrupts, the FATAL status) is handed to the main
- *   loop by rnic_interrupt() and rnic_fatal().
+ * - The main loop asks a worker by requests (stream/requests.h) and does not
+ *   wait.  It waits once per worker at reset and when the VM stops, with the big
+ *   lock held (rnic_worker_halt()).  So a worker never takes the big lock: what
+ *   has to happen under it is handed to the main loop.
+ * - Interrupts are raised in one place, a bottom half of the main loop, with no
+ *   lock of the device held: a vector may be aimed at the device itself.
+ * - Guest memory is reached by guest/dma.h only, which reaches RAM only.
  * - Shared between threads, each with its lock, in the order of taking them:
- *     TPT, PDs, table of QPs   rnic_tpt_*_lock(); a QP's turn is a reader
- *     an S-RQ                  its own mutex (srq.c)
- *     a CQ                     its own mutex (cq.c)
- *     all event queues         event_lock (event-queue.c)
- *     counters                 atomic
+ *     TPT                      rnic_tpt_*_lock(); a QP's turn is a reader
+ *     an S-RQ                  its own mutex (verbs/srq.c)
+ *     a CQ                     its own mutex (verbs/cq.c)
+ *     all event queues         event_lock (guest/event-queue.c)
+ *     counters, users of a PD  atomic
  *   The other tables change and are read under the big lock only; a QP holds
- *   pointers to its CQs and its S-RQ, which outlive it.
+ *   pointers to its PD, its CQs and its S-RQ, which outlive it.
  * - Guest memory is mapped, and what an access check has allowed is used,
  *   within one turn: what the TPT's writers wait for is that no turn runs.
+ * - While the VM is stopped, the workers are halted and the main loop leaves
+ *   guest memory alone (rnic_active()).
  *
- * With io-threads=0 the main loop is the worker.  Sockets are then watched in
- * the I/O handlers' context, which only the main loop polls: a nested event
- * loop (a block device that drains, QEMU's own exit) must not move traffic.
+ * With io-threads=0, and behind a vIOMMU, the main loop is the worker.  Sockets
+ * are then watched in the I/O handlers' context, which only the main loop polls:
+ * a nested event loop (a block device that drains, QEMU's own exit) must not move
+ * traffic.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -37,6 +43,7 @@
 #define HW_RNIC_RNIC_H
 
 #include "qemu/osdep.h"
+#include "qemu/atomic.h"
 #include "qemu/bitops.h"
 #include "qemu/bswap.h"
 #include "qemu/stats64.h"
@@ -47,7 +54,6 @@
 #include "compat.h"
 #include "hw/rnic/rnic-hw.h"
 #include "object-table.h"
-#include "hw/rnic/tpt/tpt.h"
 
 #define TYPE_RNIC "rnic"
 OBJECT_DECLARE_SIMPLE_TYPE(RnicState, RNIC)
@@ -57,8 +63,11 @@ typedef struct RnicCq RnicCq;
 typedef struct RnicEq RnicEq;
 typedef struct RnicEthernet RnicEthernet;
 typedef struct RnicFabric RnicFabric;
+typedef struct RnicPd RnicPd;
 typedef struct RnicQp RnicQp;
+typedef struct RnicRequests RnicRequests;
 typedef struct RnicSrq RnicSrq;
+typedef struct RnicTpt RnicTpt;
 typedef struct RnicWorker RnicWorker;
 
 enum {
@@ -80,8 +89,9 @@ typedef struct RnicConfig {
     uint32_t max_pd;
     uint32_t max_mr;            /* STags of all kinds */
     uint64_t max_mr_pages;      /* page list entries of all regions together */
+    uint32_t max_queue_pages;   /* page list entries of all queues together */
     uint32_t max_listeners;
-    uint32_t max_endpoints;     /* connections being set up */
+    uint32_t max_endpoints;     /* connections being set up, each way */
     uint16_t max_ird;           /* per QP */
     uint16_t max_ord;
     uint8_t mpa_revision;       /* highest to use, 1 or 2 */
@@ -134,6 +144,7 @@ typedef struct RnicCounters {
     Stat64 accepts;
     Stat64 rejects;
     Stat64 async_events;
+    Stat64 events_lost;
     Stat64 doorbells;
     Stat64 dma_errors;
     Stat64 eth_tx_packets;
@@ -168,30 +179,38 @@ struct RnicState {
     RnicObjectTable qps;        /* RnicQp */
     RnicObjectTable listeners;  /* RnicListener, cm-listener.c */
     RnicObjectTable endpoints;  /* RnicEndpoint, cm-endpoint.c */
-    RnicTpt tpt;
+    uint32_t incoming;          /* of endpoints, those that peers began */
+    RnicTpt *tpt;               /* tpt/tpt.c */
+    uint32_t queue_pages;       /* entries in use; guest/queue-memory.c */
 
     IOThread *iothread;         /* a link property */
-    RnicWorker *workers;        /* worker.c */
+    RnicWorker *workers;        /* stream/worker.c */
     unsigned worker_count;
+    RnicRequests *tpt_requests; /* admin commands about the TPT, for the first
+                                 * worker */
 
-    /* rnic.c: what workers have asked of the main loop */
-    QEMUBH *requests_bh;
+    /* pci/interrupt.c: what is to happen in the main loop */
+    QEMUBH *interrupt_bh;
     DECLARE_BITMAP(wanted_vectors, RNIC_MAX_VECTORS);
     uint32_t wanted_health;
+
+    /* pci/run-state.c */
+    VMChangeStateEntry *run_state_handler;
+    bool stopped;               /* the VM is; any thread, atomic */
 };
 
 /*
  * Stop everything the guest started: no DMA, no interrupt, no octet on the
- * wire afterwards.  rnic.c; used by every kind of reset.
+ * wire afterwards.  pci/function.c; used by every kind of reset.
  */
 void rnic_function_reset(RnicState *s);
 
-/* Set STATUS.FATAL with @health (RNIC_HEALTH_*); the first one stays.  In a
- * worker: soon. */
+/* Set STATUS.FATAL with @health (RNIC_HEALTH_*); the first one stays.  Any
+ * thread; where the big lock is not held, soon. */
 void rnic_fatal(RnicState *s, uint32_t health);
 
-/* Raise MSI-X vector @vector, unless it is RNIC_NO_VECTOR or out of range.  In
- * a worker: soon, since masking and the pending bits need the big lock. */
+/* Raise MSI-X vector @vector soon, unless it is RNIC_NO_VECTOR or out of range.
+ * Any thread, with any lock. */
 void rnic_interrupt(RnicState *s, uint32_t vector);
 
 static inline void rnic_count(Stat64 *counter, uint64_t n)
@@ -214,6 +233,12 @@ static inline bool rnic_enabled(const RnicState *s)
 {
     return (s->regs.status & (RNIC_STATUS_ENABLED | RNIC_STATUS_FATAL)) ==
            RNIC_STATUS_ENABLED;
+}
+
+/* The device may touch guest memory and raise interrupts. */
+static inline bool rnic_active(const RnicState *s)
+{
+    return rnic_enabled(s) && !qatomic_read(&s->stopped);
 }
 
 #endif /* HW_RNIC_RNIC_H */

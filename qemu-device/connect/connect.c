@@ -5,7 +5,7 @@
  */
 
 #include "qemu/osdep.h"
-#include "hw/rnic/pci/admin.h"
+#include "hw/rnic/guest/bulk.h"
 #include "endpoint.h"
 #include "hw/rnic/base/trace.h"
 
@@ -47,7 +47,7 @@ static enum rnic_admin_status read_private_data(RnicState *s,
     if (len > iwarp_mpa_pd_room(frame)) {
         return RNIC_ST_BAD_PRIVATE_DATA;
     }
-    status = rnic_admin_bulk_read(s, q, data, len);
+    status = rnic_bulk_read(s, q, data, len);
     if (status == RNIC_ST_OK) {
         iwarp_mpa_set_pd(frame, data, len);
     }
@@ -109,11 +109,10 @@ enum rnic_admin_status rnic_cm_connect(RnicState *s,
     if (!ep) {
         return RNIC_ST_INSUFFICIENT_RESOURCES;
     }
-    if (!rnic_qp_claim(qp, ep)) {
+    if (!rnic_endpoint_claim(ep, qp)) {
         rnic_endpoint_free(ep);
         return RNIC_ST_INVALID_STATE_CHANGE;
     }
-    ep->qp = qp;
     ep->cookie = le64_to_cpu(sqe->connect.cookie);
     ep->policy = policy;
     ep->request = request;
@@ -159,11 +158,10 @@ enum rnic_admin_status rnic_cm_accept(RnicState *s,
     if (status != RNIC_ST_OK) {
         return status;
     }
-    if (!rnic_qp_claim(qp, ep)) {
+    if (!rnic_endpoint_claim(ep, qp)) {
         return RNIC_ST_INVALID_STATE_CHANGE;
     }
     rnic_listener_release(ep);
-    ep->qp = qp;
     ep->cookie = le64_to_cpu(sqe->accept.cookie);
     rnic_endpoint_send_reply(ep);
     return RNIC_ST_OK;

@@ -21,14 +21,14 @@ enum {
     REPLY_TIMEOUT_MS = 60 * 1000,
 };
 
-static bool initiator(const RnicEndpoint *ep)
+static bool endpoint_initiator(const RnicEndpoint *ep)
 {
-    return ep->state <= RNIC_EP_AWAITING_REPLY;
+    return ep->state <= RNIC_EP_REPLIED;
 }
 
 /* ---------------------------------------------------------- life */
 
-static void set_handlers(RnicEndpoint *ep, IOHandler *readable,
+static void endpoint_set_handlers(RnicEndpoint *ep, IOHandler *readable,
                          IOHandler *writable)
 {
     AioContext *ctx = iohandler_get_aio_context();
@@ -36,7 +36,7 @@ static void set_handlers(RnicEndpoint *ep, IOHandler *readable,
     qio_channel_set_aio_fd_handler(ep->ioc, ctx, readable, ctx, writable, ep);
 }
 
-static void set_state(RnicEndpoint *ep, RnicEndpointState state,
+static void endpoint_set_state(RnicEndpoint *ep, RnicEndpointState state,
                       int64_t timeout_ms)
 {
     trace_rnic_cm_endpoint(ep->number, ep->state, state);
@@ -49,16 +49,29 @@ static void set_state(RnicEndpoint *ep, RnicEndpointState state,
     }
 }
 
-static void timed_out(void *opaque)
+static void endpoint_timed_out(void *opaque)
 {
     rnic_endpoint_fail(opaque, RNIC_CM_TIMED_OUT);
+}
+
+/* Neither way can take what the other needs. */
+static bool endpoint_room(const RnicState *s, bool incoming)
+{
+    uint32_t count = incoming ? s->incoming
+                              : s->endpoints.count - s->incoming;
+
+    return count < s->config.max_endpoints;
 }
 
 RnicEndpoint *rnic_endpoint_new(RnicState *s, QIOChannel *ioc,
                                 const RnicAddr *local, const RnicAddr *remote)
 {
-    RnicEndpoint *ep = g_new0(RnicEndpoint, 1);
+    RnicEndpoint *ep;
 
+    if (!endpoint_room(s, ioc != NULL)) {
+        return NULL;
+    }
+    ep = g_new0(RnicEndpoint, 1);
     ep->number = rnic_table_insert(&s->endpoints, ep);
     if (!ep->number) {
         g_free(ep);
@@ -66,33 +79,39 @@ RnicEndpoint *rnic_endpoint_new(RnicState *s, QIOChannel *ioc,
     }
     ep->s = s;
     ep->ioc = ioc;
+    ep->incoming = ioc != NULL;
+    s->incoming += ep->incoming;
     ep->local = *local;
     ep->remote = *remote;
-    ep->timer = timer_new_ms(QEMU_CLOCK_VIRTUAL, timed_out, ep);
+    ep->timer = timer_new_ms(QEMU_CLOCK_VIRTUAL, endpoint_timed_out, ep);
     return ep;
 }
 
 void rnic_endpoint_free(RnicEndpoint *ep)
 {
     rnic_listener_release(ep);
-    if (ep->qp && rnic_qp_claimed_by(ep->qp) == ep) {
-        rnic_qp_unclaim(ep->qp);
+    if (ep->qp) {
+        rnic_qp_unclaim(ep->qp, &ep->claim);
+    }
+    if (ep->establishing) {
+        rnic_qp_establish_forget(ep->establishing);
     }
     if (ep->dial) {
         rnic_fabric_cancel(ep->s->fabric, ep->dial);
     }
     if (ep->ioc) {
-        set_handlers(ep, NULL, NULL);
+        endpoint_set_handlers(ep, NULL, NULL);
         rnic_fabric_abort(ep->ioc);
     }
     timer_free(ep->timer);
+    ep->s->incoming -= ep->incoming;
     rnic_table_remove(&ep->s->endpoints, ep->number);
     g_free(ep);
 }
 
 /* -------------------------------------------------------- events */
 
-static struct rnic_cm_event new_event(const RnicEndpoint *ep,
+static struct rnic_cm_event endpoint_new_event(const RnicEndpoint *ep,
                                       enum rnic_cm_event_type type,
                                       enum rnic_cm_status status)
 {
@@ -107,7 +126,7 @@ static struct rnic_cm_event new_event(const RnicEndpoint *ep,
     return event;
 }
 
-static void add_private_data(struct rnic_cm_event *event,
+static void endpoint_add_private_data(struct rnic_cm_event *event,
                              const IwarpMpaFrame *frame)
 {
     event->mpa_revision = frame->revision;
@@ -116,63 +135,59 @@ static void add_private_data(struct rnic_cm_event *event,
 }
 
 /* The end of CM_CONNECT or CM_ACCEPT. */
-static void post_result(RnicEndpoint *ep, uint32_t qpn,
-                        enum rnic_cm_status status)
+static struct rnic_cm_event endpoint_result_event(const RnicEndpoint *ep,
+                                         enum rnic_cm_status status)
 {
-    struct rnic_cm_event event = new_event(
-        ep, initiator(ep) ? RNIC_CM_CONNECT_REPLY : RNIC_CM_ESTABLISHED,
+    struct rnic_cm_event event = endpoint_new_event(
+        ep, endpoint_initiator(ep) ? RNIC_CM_CONNECT_REPLY : RNIC_CM_ESTABLISHED,
         status);
 
-    event.qpn = cpu_to_le32(qpn);
+    event.qpn = cpu_to_le32(rnic_qp_number(ep->qp));
     event.ird = cpu_to_le16(ep->agreed.ird);
     event.ord = cpu_to_le16(ep->agreed.ord);
-    if (initiator(ep)) {
-        add_private_data(&event, &ep->reply);
-        if (status != RNIC_CM_OK) {
-            rnic_count(&ep->s->counters.connect_failures, 1);
-        }
+    if (endpoint_initiator(ep)) {
+        endpoint_add_private_data(&event, &ep->reply);
+    }
+    return event;
+}
+
+static void endpoint_post_failure(RnicEndpoint *ep, enum rnic_cm_status status)
+{
+    struct rnic_cm_event event = endpoint_result_event(ep, status);
+
+    if (endpoint_initiator(ep)) {
+        rnic_count(&ep->s->counters.connect_failures, 1);
     }
     rnic_cm_event_post(ep->s, &event);
 }
 
 /* RFC 6581: 0x3fff, or no word of it at all, is "not negotiated". */
-static uint16_t wish(const IwarpMpaFrame *frame, uint16_t depth)
+static uint16_t endpoint_wish(const IwarpMpaFrame *frame, uint16_t depth)
 {
     return frame->enhanced && depth != IWARP_MPA_DEPTH_UNSET ? depth : 0xffff;
 }
 
-static bool post_request(RnicEndpoint *ep)
+static bool endpoint_post_request(RnicEndpoint *ep)
 {
-    struct rnic_cm_event event = new_event(ep, RNIC_CM_CONNECT_REQUEST,
+    struct rnic_cm_event event = endpoint_new_event(ep, RNIC_CM_CONNECT_REQUEST,
                                            RNIC_CM_OK);
 
     event.endpoint = cpu_to_le32(ep->number);
-    event.ird = cpu_to_le16(wish(&ep->request, ep->request.ird));
-    event.ord = cpu_to_le16(wish(&ep->request, ep->request.ord));
-    add_private_data(&event, &ep->request);
+    event.ird = cpu_to_le16(endpoint_wish(&ep->request, ep->request.ird));
+    event.ord = cpu_to_le16(endpoint_wish(&ep->request, ep->request.ord));
+    endpoint_add_private_data(&event, &ep->request);
     return rnic_cm_event_post(ep->s, &event);
 }
 
-static void post_request_gone(RnicEndpoint *ep)
+static void endpoint_post_request_gone(RnicEndpoint *ep)
 {
-    struct rnic_cm_event event = new_event(ep, RNIC_CM_REQUEST_GONE,
+    struct rnic_cm_event event = endpoint_new_event(ep, RNIC_CM_REQUEST_GONE,
                                            RNIC_CM_RESET);
 
     event.endpoint = cpu_to_le32(ep->number);
-    rnic_cm_event_post(ep->s, &event);
-}
-
-void rnic_cm_stream_event(RnicState *s, enum rnic_cm_event_type type,
-                          uint32_t qpn, uint64_t cookie, uint16_t terminate)
-{
-    struct rnic_cm_event event = {
-        .type = type,
-        .qpn = cpu_to_le32(qpn),
-        .cookie = cpu_to_le64(cookie),
-        .terminate = cpu_to_le16(terminate),
-    };
-
-    rnic_cm_event_post(s, &event);
+    if (!rnic_cm_event_withdraw(ep->s, ep->number)) {
+        rnic_cm_event_post(ep->s, &event);
+    }
 }
 
 void rnic_endpoint_fail(RnicEndpoint *ep, enum rnic_cm_status status)
@@ -180,57 +195,83 @@ void rnic_endpoint_fail(RnicEndpoint *ep, enum rnic_cm_status status)
     trace_rnic_err_cm_failed(ep->number, ep->state, status);
     switch (ep->state) {
     case RNIC_EP_REQUESTED:
-        post_request_gone(ep);
+        endpoint_post_request_gone(ep);
         break;
     case RNIC_EP_AWAITING_REQUEST:      /* the guest never heard of it */
     case RNIC_EP_SENDING_REJECT:
         break;
     default:
-        post_result(ep, rnic_qp_number(ep->qp), status);
+        endpoint_post_failure(ep, status);
         break;
     }
     rnic_endpoint_free(ep);
 }
 
-void rnic_cm_qp_left_idle(RnicState *s, void *endpoint)
+/* ------------------------------------------------------------ the QP */
+
+static void endpoint_qp_left_idle(RnicQpClaim *claim)
 {
-    rnic_endpoint_fail(endpoint, RNIC_CM_QP_STATE);
+    rnic_endpoint_fail(container_of(claim, RnicEndpoint, claim),
+                       RNIC_CM_QP_STATE);
 }
 
-void rnic_cm_qp_gone(RnicState *s, void *endpoint)
+/* No event names it. */
+static void endpoint_qp_gone(RnicQpClaim *claim)
 {
-    rnic_endpoint_free(endpoint);
+    rnic_endpoint_free(container_of(claim, RnicEndpoint, claim));
+}
+
+bool rnic_endpoint_claim(RnicEndpoint *ep, RnicQp *qp)
+{
+    ep->claim.left_idle = endpoint_qp_left_idle;
+    ep->claim.gone = endpoint_qp_gone;
+    if (!rnic_qp_claim(qp, &ep->claim)) {
+        return false;
+    }
+    ep->qp = qp;
+    return true;
 }
 
 /* ------------------------------------------------------- established */
 
-static void established(RnicEndpoint *ep)
+static void endpoint_established(void *opaque, bool established)
 {
-    RnicQp *qp = ep->qp;
-    RnicStreamSetup setup = {
-        .ioc = ep->ioc,
-        .agreed = &ep->agreed,
-        .initiator = initiator(ep),
-        .mulpdu = ep->s->config.mulpdu,
+    RnicEndpoint *ep = opaque;
+    RnicCounters *c = &ep->s->counters;
+
+    if (!established) {
+        rnic_endpoint_fail(ep, RNIC_CM_QP_STATE);
+        return;
+    }
+    rnic_count(endpoint_initiator(ep) ? &c->connects : &c->accepts, 1);
+    rnic_endpoint_free(ep);
+}
+
+/* The QP's worker takes the channel, and tells the guest. */
+static void endpoint_establish(RnicEndpoint *ep)
+{
+    RnicEstablish what = {
+        .setup = {
+            .ioc = ep->ioc,
+            .initiator = endpoint_initiator(ep),
+            .mulpdu = ep->s->config.mulpdu,
+        },
+        .agreed = ep->agreed,
+        .cookie = ep->cookie,
+        .event = endpoint_result_event(ep, RNIC_CM_OK),
     };
 
-    set_handlers(ep, NULL, NULL);
-    ep->ioc = NULL;             /* the stream's now */
-    rnic_qp_establish(qp, &setup, ep->cookie);
-    if (initiator(ep)) {
-        rnic_count(&ep->s->counters.connects, 1);
-    } else {
-        rnic_count(&ep->s->counters.accepts, 1);
-    }
-    post_result(ep, rnic_qp_number(ep->qp), RNIC_CM_OK);
-    rnic_endpoint_free(ep);
-    rnic_qp_start(qp);
+    endpoint_set_handlers(ep, NULL, NULL);
+    ep->ioc = NULL;
+    endpoint_set_state(ep, endpoint_initiator(ep) ? RNIC_EP_REPLIED : RNIC_EP_ACCEPTED, 0);
+    rnic_qp_establish(ep->qp, &what, endpoint_established, ep,
+                      &ep->establishing);
 }
 
 /* ------------------------------------------------------------ sending */
 
 /* False: not all of it could be sent yet, or the endpoint has failed. */
-static bool send_frame(RnicEndpoint *ep, bool *failed)
+static bool endpoint_send_frame(RnicEndpoint *ep, bool *failed)
 {
     ssize_t n = qio_channel_write(ep->ioc, (char *)ep->out + ep->out_done,
                                   ep->out_len - ep->out_done, NULL);
@@ -249,10 +290,10 @@ static void on_request_writable(void *opaque)
     RnicEndpoint *ep = opaque;
     bool failed;
 
-    if (send_frame(ep, &failed)) {
+    if (endpoint_send_frame(ep, &failed)) {
         iwarp_mpa_parser_init(&ep->parser, true, ep->policy.revision);
-        set_state(ep, RNIC_EP_AWAITING_REPLY, REPLY_TIMEOUT_MS);
-        set_handlers(ep, on_reply_readable, NULL);
+        endpoint_set_state(ep, RNIC_EP_AWAITING_REPLY, REPLY_TIMEOUT_MS);
+        endpoint_set_handlers(ep, on_reply_readable, NULL);
     } else if (failed) {
         rnic_endpoint_fail(ep, RNIC_CM_RESET);
     }
@@ -263,17 +304,17 @@ static void on_reply_writable(void *opaque)
     RnicEndpoint *ep = opaque;
     bool failed;
 
-    if (send_frame(ep, &failed)) {
-        established(ep);
+    if (endpoint_send_frame(ep, &failed)) {
+        endpoint_establish(ep);
     } else if (failed) {
         rnic_endpoint_fail(ep, RNIC_CM_RESET);
     }
 }
 
 /* In order, so that what was sent last does not die with a reset. */
-static void close_gracefully(RnicEndpoint *ep)
+static void endpoint_close_gracefully(RnicEndpoint *ep)
 {
-    set_handlers(ep, NULL, NULL);
+    endpoint_set_handlers(ep, NULL, NULL);
     qio_channel_close(ep->ioc, NULL);
     object_unref(OBJECT(ep->ioc));
     ep->ioc = NULL;
@@ -284,10 +325,10 @@ static void on_reject_writable(void *opaque)
     RnicEndpoint *ep = opaque;
     bool failed;
 
-    if (!send_frame(ep, &failed) && !failed) {
+    if (!endpoint_send_frame(ep, &failed) && !failed) {
         return;
     }
-    close_gracefully(ep);
+    endpoint_close_gracefully(ep);
     rnic_endpoint_free(ep);
 }
 
@@ -296,11 +337,11 @@ void rnic_endpoint_send_reply(RnicEndpoint *ep)
     ep->out_len = iwarp_mpa_encode(&ep->reply, ep->out);
     ep->out_done = 0;
     if (ep->reply.reject) {
-        set_state(ep, RNIC_EP_SENDING_REJECT, START_TIMEOUT_MS);
-        set_handlers(ep, NULL, on_reject_writable);
+        endpoint_set_state(ep, RNIC_EP_SENDING_REJECT, START_TIMEOUT_MS);
+        endpoint_set_handlers(ep, NULL, on_reject_writable);
     } else {
-        set_state(ep, RNIC_EP_SENDING_REPLY, START_TIMEOUT_MS);
-        set_handlers(ep, NULL, on_reply_writable);
+        endpoint_set_state(ep, RNIC_EP_SENDING_REPLY, START_TIMEOUT_MS);
+        endpoint_set_handlers(ep, NULL, on_reply_writable);
     }
 }
 
@@ -319,8 +360,8 @@ static void on_dialed(void *opaque, enum rnic_cm_status status,
     ep->ioc = ioc;
     ep->local = *local;
     ep->out_len = iwarp_mpa_encode(&ep->request, ep->out);
-    set_state(ep, RNIC_EP_SENDING_REQUEST, START_TIMEOUT_MS);
-    set_handlers(ep, NULL, on_request_writable);
+    endpoint_set_state(ep, RNIC_EP_SENDING_REQUEST, START_TIMEOUT_MS);
+    endpoint_set_handlers(ep, NULL, on_request_writable);
 }
 
 enum rnic_cm_status rnic_endpoint_start_initiator(RnicEndpoint *ep)
@@ -330,13 +371,13 @@ enum rnic_cm_status rnic_endpoint_start_initiator(RnicEndpoint *ep)
     ep->dial = rnic_fabric_dial(ep->s->fabric, &ep->local, &ep->remote,
                                 on_dialed, ep, &status);
     if (ep->dial) {
-        set_state(ep, RNIC_EP_DIALING, START_TIMEOUT_MS);
+        endpoint_set_state(ep, RNIC_EP_DIALING, START_TIMEOUT_MS);
     }
     return status;
 }
 
 /* RFC 6581: tell the peer why, before the connection goes. */
-static void send_terminate(RnicEndpoint *ep, IwarpTermCode term)
+static void endpoint_send_terminate(RnicEndpoint *ep, IwarpTermCode term)
 {
     IwarpTxConfig config = {
         .crc = ep->agreed.crc,
@@ -353,7 +394,7 @@ static void send_terminate(RnicEndpoint *ep, IwarpTermCode term)
     qio_channel_shutdown(ep->ioc, QIO_CHANNEL_SHUTDOWN_WRITE, NULL);
 }
 
-static enum rnic_cm_status mpa_status(IwarpMpaResult result)
+static enum rnic_cm_status endpoint_mpa_status(IwarpMpaResult result)
 {
     switch (result) {
     case IWARP_MPA_OK:
@@ -377,7 +418,7 @@ static enum rnic_cm_status mpa_status(IwarpMpaResult result)
     }
 }
 
-static void conclude(RnicEndpoint *ep)
+static void endpoint_conclude(RnicEndpoint *ep)
 {
     IwarpMpaResult result = iwarp_mpa_conclude(&ep->policy, &ep->request,
                                                &ep->reply, &ep->agreed);
@@ -386,15 +427,15 @@ static void conclude(RnicEndpoint *ep)
 
     trace_rnic_cm_reply(ep->number, iwarp_mpa_result_name(result));
     if (result == IWARP_MPA_OK) {
-        established(ep);
+        endpoint_establish(ep);
         return;
     }
     term = iwarp_mpa_result_term(result, &send);
     if (send) {
-        send_terminate(ep, term);
-        close_gracefully(ep);
+        endpoint_send_terminate(ep, term);
+        endpoint_close_gracefully(ep);
     }
-    rnic_endpoint_fail(ep, mpa_status(result));
+    rnic_endpoint_fail(ep, endpoint_mpa_status(result));
 }
 
 /* ------------------------------------------------------------ reading */
@@ -403,7 +444,7 @@ static void conclude(RnicEndpoint *ep)
  * Read what is sure to belong to the frame.  *@result is the parser's word
  * once it has one; false: wait, or the endpoint has failed.
  */
-static bool read_frame(RnicEndpoint *ep, IwarpMpaFrame *frame,
+static bool endpoint_read_frame(RnicEndpoint *ep, IwarpMpaFrame *frame,
                        IwarpMpaResult *result)
 {
     uint8_t buf[IWARP_MPA_FRAME_MAX];
@@ -430,16 +471,16 @@ static void on_reply_readable(void *opaque)
     RnicEndpoint *ep = opaque;
     IwarpMpaResult result;
 
-    if (!read_frame(ep, &ep->reply, &result)) {
+    if (!endpoint_read_frame(ep, &ep->reply, &result)) {
         return;
     }
     if (result != IWARP_MPA_OK) {
         trace_rnic_cm_reply(ep->number, iwarp_mpa_result_name(result));
         ep->reply = (IwarpMpaFrame) { };
-        rnic_endpoint_fail(ep, mpa_status(result));
+        rnic_endpoint_fail(ep, endpoint_mpa_status(result));
         return;
     }
-    conclude(ep);
+    endpoint_conclude(ep);
 }
 
 /* Until our Reply an initiator has nothing to say: it can only leave. */
@@ -458,17 +499,17 @@ static void on_request_readable(void *opaque)
     RnicEndpoint *ep = opaque;
     IwarpMpaResult result;
 
-    if (!read_frame(ep, &ep->request, &result)) {
+    if (!endpoint_read_frame(ep, &ep->request, &result)) {
         return;
     }
     trace_rnic_cm_request(ep->number, iwarp_mpa_result_name(result));
     if (result != IWARP_MPA_OK) {
-        rnic_endpoint_fail(ep, mpa_status(result));
+        rnic_endpoint_fail(ep, endpoint_mpa_status(result));
         return;
     }
-    set_state(ep, RNIC_EP_REQUESTED, 0);
-    set_handlers(ep, on_requested_readable, NULL);
-    if (!post_request(ep)) {
+    endpoint_set_state(ep, RNIC_EP_REQUESTED, 0);
+    endpoint_set_handlers(ep, on_requested_readable, NULL);
+    if (!endpoint_post_request(ep)) {
         rnic_endpoint_free(ep);
     }
 }
@@ -476,6 +517,6 @@ static void on_request_readable(void *opaque)
 void rnic_endpoint_start_responder(RnicEndpoint *ep)
 {
     iwarp_mpa_parser_init(&ep->parser, false, ep->s->config.mpa_revision);
-    set_state(ep, RNIC_EP_AWAITING_REQUEST, START_TIMEOUT_MS);
-    set_handlers(ep, on_request_readable, NULL);
+    endpoint_set_state(ep, RNIC_EP_AWAITING_REQUEST, START_TIMEOUT_MS);
+    endpoint_set_handlers(ep, on_request_readable, NULL);
 }

@@ -31,10 +31,12 @@ typedef enum RnicEndpointState {
     RNIC_EP_DIALING,
     RNIC_EP_SENDING_REQUEST,
     RNIC_EP_AWAITING_REPLY,
+    RNIC_EP_REPLIED,            /* the QP's worker has to take the channel */
     /* responder */
     RNIC_EP_AWAITING_REQUEST,
     RNIC_EP_REQUESTED,          /* the guest has to accept or reject */
     RNIC_EP_SENDING_REPLY,
+    RNIC_EP_ACCEPTED,           /* the same */
     RNIC_EP_SENDING_REJECT,
 } RnicEndpointState;
 
@@ -44,8 +46,11 @@ typedef struct RnicEndpoint {
     RnicEndpointState state;
     RnicFabricDial *dial;       /* until it has become ioc */
     QIOChannel *ioc;
+    bool incoming;              /* the peer began */
     RnicListener *listener;     /* responder, until accepted or rejected */
     RnicQp *qp;                 /* claimed */
+    RnicQpClaim claim;
+    RnicEstablishing *establishing;     /* the channel is on its way */
     uint64_t cookie;
     RnicAddr local;
     RnicAddr remote;
@@ -61,11 +66,13 @@ typedef struct RnicEndpoint {
 } RnicEndpoint;
 
 /*
- * NULL when there are too many; then @ioc stays the caller's.  An initiator
- * has no @ioc yet.
+ * NULL when there are max-endpoints already that peers began (@ioc), or that the
+ * guest began (no @ioc yet); then @ioc stays the caller's.
  */
 RnicEndpoint *rnic_endpoint_new(RnicState *s, QIOChannel *ioc,
                                 const RnicAddr *local, const RnicAddr *remote);
+/* Claim @qp for it; false: the QP is not to be had. */
+bool rnic_endpoint_claim(RnicEndpoint *ep, RnicQp *qp);
 /* Close the channel if it is still there, release the QP, forget all. */
 void rnic_endpoint_free(RnicEndpoint *ep);
 

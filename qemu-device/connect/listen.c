@@ -55,10 +55,10 @@ void rnic_listener_release(RnicEndpoint *ep)
     }
 }
 
-enum rnic_admin_status rnic_cm_listen(RnicState *s,
-                                      const struct rnic_admin_sqe *sqe,
-                                      struct rnic_admin_cqe *cqe)
+enum rnic_admin_status rnic_cm_listen(RnicAdminRequest *q)
 {
+    const struct rnic_admin_sqe *sqe = &q->sqe;
+    RnicState *s = q->s;
     uint32_t backlog = le32_to_cpu(sqe->listen.backlog);
     enum rnic_admin_status status = RNIC_ST_OK;
     RnicListener *listener;
@@ -85,7 +85,7 @@ enum rnic_admin_status rnic_cm_listen(RnicState *s,
         g_free(listener);
         return status;
     }
-    cqe->number = cpu_to_le32(listener->number);
+    q->cqe.number = cpu_to_le32(listener->number);
     trace_rnic_cm_listen(listener->number, local.port);
     return RNIC_ST_OK;
 }

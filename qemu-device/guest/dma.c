@@ -14,7 +14,7 @@ static PCIDevice *pci(RnicState *s)
     return &s->parent_obj;
 }
 
-static MemTxAttrs ram_only(RnicState *s)
+static MemTxAttrs dma_attrs(RnicState *s)
 {
     return (MemTxAttrs) {
         .memory = true,
@@ -22,91 +22,139 @@ static MemTxAttrs ram_only(RnicState *s)
     };
 }
 
-static bool check(RnicState *s, MemTxResult result, dma_addr_t addr,
-                  dma_addr_t len, bool to_guest)
+bool rnic_dma_behind_iommu(const RnicState *s)
 {
-    if (result == MEMTX_OK) {
-        return true;
-    }
+    return pci_device_iommu_address_space(&((RnicState *)s)->parent_obj) !=
+           &address_space_memory;
+}
+
+static bool dma_failed(RnicState *s, dma_addr_t addr, dma_addr_t len,
+                       bool to_guest)
+{
     rnic_count(&s->counters.dma_errors, 1);
     trace_rnic_err_dma(addr, len, to_guest);
     return false;
 }
 
-static bool access_memory(RnicState *s, dma_addr_t addr, void *buf,
-                          dma_addr_t len, DMADirection direction)
+/*
+ * Where the first octets of the range are on the host; *@len becomes their
+ * number.  NULL: they are not RAM, or ROM that is to be written.  QEMU's own
+ * functions for that (address_space_rw() and _map()) take such a range for
+ * MMIO, and take the big lock.  In an RCU critical section.
+ */
+static void *dma_find_ram(RnicState *s, dma_addr_t addr, dma_addr_t *len,
+                          bool to_guest, MemoryRegion **mr)
 {
-    MemTxResult result;
+    MemTxAttrs attrs = dma_attrs(s);
+    hwaddr offset;
 
-    rnic_guest_memory_begin();
-    result = pci_dma_rw(pci(s), addr, buf, len, direction,
-                        ram_only(s));
-    rnic_guest_memory_end();
-    return check(s, result, addr, len,
-                 direction == DMA_DIRECTION_FROM_DEVICE);
+    *mr = address_space_translate(pci_get_address_space(pci(s)), addr,
+                                  &offset, len, to_guest, attrs);
+    if (*len == 0 || !memory_access_is_direct(*mr, to_guest, attrs)) {
+        return NULL;
+    }
+    return (uint8_t *)memory_region_get_ram_ptr(*mr) + offset;
+}
+
+/* The same, to be undone by dma_unmap_ram(). */
+static void *dma_map_ram(RnicState *s, dma_addr_t addr, dma_addr_t *len,
+                         bool to_guest)
+{
+    MemoryRegion *mr;
+    void *host;
+
+    RCU_READ_LOCK_GUARD();
+    host = dma_find_ram(s, addr, len, to_guest, &mr);
+    if (host) {
+        memory_region_ref(mr);
+    }
+    return host;
+}
+
+/* What is to the guest becomes dirty; code that was translated there goes. */
+static void dma_unmap_ram(RnicState *s, void *host, dma_addr_t len,
+                          bool to_guest)
+{
+    address_space_unmap(pci_get_address_space(pci(s)), host, len, to_guest,
+                        len);
 }
 
 bool rnic_dma_read(RnicState *s, dma_addr_t addr, void *buf, dma_addr_t len)
 {
-    return access_memory(s, addr, buf, len, DMA_DIRECTION_TO_DEVICE);
+    MemoryRegion *mr;
+    dma_addr_t part;
+    void *host;
+
+    RCU_READ_LOCK_GUARD();
+    for (; len > 0; len -= part, addr += part, buf += part) {
+        part = len;
+        host = dma_find_ram(s, addr, &part, false, &mr);
+        if (!host) {
+            return dma_failed(s, addr, len, false);
+        }
+        rnic_guest_memory_begin();
+        memcpy(buf, host, part);
+        rnic_guest_memory_end();
+    }
+    return true;
 }
 
 bool rnic_dma_write(RnicState *s, dma_addr_t addr, const void *buf,
                     dma_addr_t len)
 {
-    return access_memory(s, addr, (void *)buf, len,
-                         DMA_DIRECTION_FROM_DEVICE);
+    dma_addr_t part;
+    void *host;
+
+    for (; len > 0; len -= part, addr += part, buf += part) {
+        part = len;
+        host = dma_map_ram(s, addr, &part, true);
+        if (!host) {
+            return dma_failed(s, addr, len, true);
+        }
+        rnic_guest_memory_begin();
+        memcpy(host, buf, part);
+        rnic_guest_memory_end();
+        dma_unmap_ram(s, host, part, true);
+    }
+    return true;
 }
 
 bool rnic_dma_load32(RnicState *s, dma_addr_t addr, uint32_t *val)
 {
-    MemTxResult result;
+    dma_addr_t len = sizeof(*val);
+    MemoryRegion *mr;
+    uint32_t *host;
 
-    rnic_guest_memory_begin();
-    result = ldl_le_pci_dma(pci(s), addr, val, ram_only(s));
-    rnic_guest_memory_end();
-    return check(s, result, addr, sizeof(*val), false);
+    RCU_READ_LOCK_GUARD();
+    host = dma_find_ram(s, addr, &len, false, &mr);
+    if (!host || len < sizeof(*val)) {
+        return dma_failed(s, addr, sizeof(*val), false);
+    }
+    *val = le32_to_cpu(qatomic_read(host));
+    return true;
 }
 
 bool rnic_dma_store32(RnicState *s, dma_addr_t addr, uint32_t val)
 {
-    MemTxResult result;
+    dma_addr_t len = sizeof(val);
+    uint32_t *host = dma_map_ram(s, addr, &len, true);
 
-    smp_wmb();
-    rnic_guest_memory_begin();
-    result = stl_le_pci_dma(pci(s), addr, val, ram_only(s));
-    rnic_guest_memory_end();
-    return check(s, result, addr, sizeof(val), true);
-}
-
-static DMADirection direction(const RnicDmaMap *map)
-{
-    return map->to_guest ? DMA_DIRECTION_FROM_DEVICE : DMA_DIRECTION_TO_DEVICE;
-}
-
-/*
- * Maps a first part of the range.  What is not RAM would be mapped as a
- * bounce buffer, which hides errors: refused.
- */
-static void *map_ram(RnicState *s, const RnicDmaMap *map, dma_addr_t addr,
-                     dma_addr_t *len)
-{
-    AddressSpace *as = pci_get_address_space(pci(s));
-    ram_addr_t offset;
-    void *host = dma_memory_map(as, addr, len, direction(map), ram_only(s));
-
-    if (host && !memory_region_from_host(host, &offset)) {
-        dma_memory_unmap(as, host, *len, direction(map), 0);
-        return NULL;
+    if (!host) {
+        return dma_failed(s, addr, sizeof(val), true);
     }
-    return host;
+    if (len == sizeof(val)) {
+        smp_wmb();
+        qatomic_set(host, cpu_to_le32(val));
+    }
+    dma_unmap_ram(s, host, len, true);
+    return len == sizeof(val) || dma_failed(s, addr, sizeof(val), true);
 }
 
 /* A map of fewer pieces is done before a window is open. */
 enum { WINDOW_MIN = 3 };
 
 /* Everything around @addr that is in one piece, if it is RAM. */
-static void window_open(RnicDmaWindow *w, AddressSpace *as, dma_addr_t addr)
+static void dma_window_open(RnicDmaWindow *w, AddressSpace *as, dma_addr_t addr)
 {
     dma_addr_t start, len;
 
@@ -131,14 +179,14 @@ void rnic_dma_window_close(RnicDmaWindow *w)
 }
 
 /* NULL: not in the window, or the window is not what the guest sees now. */
-static void *window_find(RnicState *s, RnicDmaMap *map, dma_addr_t addr,
+static void *dma_window_find(RnicState *s, RnicDmaMap *map, dma_addr_t addr,
                          dma_addr_t *len)
 {
     AddressSpace *as = pci_get_address_space(pci(s));
     RnicDmaWindow *w = map->window;
 
     if (!w->len && map->count >= WINDOW_MIN) {
-        window_open(w, as, addr);
+        dma_window_open(w, as, addr);
     }
     if (addr - w->start >= w->len || !w->cache.ptr ||
         w->cache.fv != address_space_to_flatview(as)) {
@@ -160,15 +208,16 @@ bool rnic_dma_map_add(RnicState *s, RnicDmaMap *map, dma_addr_t addr,
             *full = true;
             return false;
         }
-        host = window_find(s, map, addr, &part);
+        host = dma_window_find(s, map, addr, &part);
         map->in_window[map->count] = host != NULL;
         if (!host) {
-            host = map_ram(s, map, addr, &part);
+            host = dma_map_ram(s, addr, &part, map->to_guest);
         }
         if (!host) {
-            return check(s, MEMTX_DECODE_ERROR, addr, len, map->to_guest);
+            return dma_failed(s, addr, len, map->to_guest);
         }
         map->iov[map->count++] = (struct iovec) { host, part };
+        map->window->pieces++;
         addr += part;
         len -= part;
     }
@@ -177,14 +226,12 @@ bool rnic_dma_map_add(RnicState *s, RnicDmaMap *map, dma_addr_t addr,
 
 void rnic_dma_unmap(RnicState *s, RnicDmaMap *map)
 {
-    AddressSpace *as = pci_get_address_space(pci(s));
-
     for (unsigned i = 0; i < map->count; i++) {
         void *host = map->iov[i].iov_base;
         dma_addr_t len = map->iov[i].iov_len;
 
         if (!map->in_window[i]) {
-            dma_memory_unmap(as, host, len, direction(map), len);
+            dma_unmap_ram(s, host, len, map->to_guest);
         } else if (map->to_guest) {
             address_space_cache_invalidate(
                 &map->window->cache, (uint8_t *)host - map->window->cache.ptr,

@@ -2,8 +2,12 @@
  * rnic: access to guest memory
  *
  * Everything goes through the PCI function's bus-master address space (so a
- * vIOMMU and the bus-master bit apply) and can reach RAM only.  Failures are
- * counted and traced here; what they mean is the caller's to say.
+ * vIOMMU and the bus-master bit apply) and can reach only what QEMU accesses
+ * directly: RAM, and ROM for reading.  MMIO, a hole, and ROM for writing are
+ * failures.  No function here takes the big lock.  Failures are counted and
+ * traced here; what they mean is the caller's to say.
+ *
+ * Any thread; but see rnic_dma_behind_iommu().
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -32,6 +36,13 @@ static inline void rnic_guest_memory_end(void)
     QEMU_TSAN_ANNOTATE_IGNORE_READS_END();
 }
 
+/*
+ * Whether a vIOMMU translates the device's addresses.  Then all functions here
+ * need the big lock: QEMU reports a vIOMMU's faults under it.
+ */
+bool rnic_dma_behind_iommu(const RnicState *s);
+
+/* False: not all of it is RAM (ROM does for reading). */
 bool rnic_dma_read(RnicState *s, dma_addr_t addr, void *buf, dma_addr_t len);
 bool rnic_dma_write(RnicState *s, dma_addr_t addr, const void *buf,
                     dma_addr_t len);
@@ -63,6 +74,7 @@ enum { RNIC_DMA_MAP_MAX = 512 };
  * closed.
  */
 typedef struct RnicDmaWindow {
+    uint32_t pieces;                    /* mapped since the turn began */
     dma_addr_t start;
     dma_addr_t len;                     /* 0: closed */
     MemoryRegionCache cache;

@@ -3,8 +3,9 @@
  *
  * A completion EQ cannot overflow if it has a slot for each of its CQs: every
  * CQ has at most one event in it (rnic_eq_post_completion).  Asynchronous and
- * CM events that find their queue full are held back, up to HELD_MAX of them,
- * until the driver kicks.
+ * CM events that find their queue full, or the VM stopped, are held back, up to
+ * HELD_MAX of them, until the driver kicks or the VM goes on.  What is lost beyond
+ * that is counted, and an event says so once the queue has been drained.
  *
  * Events come from all threads and are rare next to what they tell of: one
  * lock for all queues, event_lock.
@@ -33,6 +34,7 @@ struct RnicEq {
     uint32_t consumer;          /* as last read from the record */
     uint32_t event_size;
     GQueue held;                /* events of event_size octets */
+    bool overflowed;            /* and the guest has not been told */
     RnicQueueMemory mem;
 };
 
@@ -43,7 +45,7 @@ static const uint32_t event_sizes[] = {
 };
 
 /* The device's slot for the one queue of a class, NULL for completion. */
-static RnicEq **singleton(RnicState *s, uint8_t eq_class)
+static RnicEq **eq_singleton(RnicState *s, uint8_t eq_class)
 {
     switch (eq_class) {
     case RNIC_EQ_ASYNC:
@@ -55,7 +57,7 @@ static RnicEq **singleton(RnicState *s, uint8_t eq_class)
     }
 }
 
-static enum rnic_admin_status check_create(RnicState *s,
+static enum rnic_admin_status eq_check_create(RnicState *s,
                                            const struct rnic_admin_sqe *sqe)
 {
     uint8_t eq_class = sqe->create_eq.eq_class;
@@ -71,7 +73,7 @@ static enum rnic_admin_status check_create(RnicState *s,
     if (!rnic_vector_valid(s, le32_to_cpu(sqe->create_eq.vector))) {
         return RNIC_ST_BAD_VECTOR;
     }
-    slot = singleton(s, eq_class);
+    slot = eq_singleton(s, eq_class);
     return slot && *slot ? RNIC_ST_EQ_IN_USE : RNIC_ST_OK;
 }
 
@@ -81,7 +83,7 @@ enum rnic_admin_status rnic_eq_create(RnicState *s,
 {
     uint8_t eq_class = sqe->create_eq.eq_class;
     uint32_t depth = le32_to_cpu(sqe->create_eq.depth);
-    enum rnic_admin_status status = check_create(s, sqe);
+    enum rnic_admin_status status = eq_check_create(s, sqe);
     RnicQueueMemory mem;
     RnicEq *eq;
 
@@ -98,7 +100,7 @@ enum rnic_admin_status rnic_eq_create(RnicState *s,
     eq = g_new0(RnicEq, 1);
     eq->eqn = rnic_table_insert(&s->eqs, eq);
     if (!eq->eqn) {
-        rnic_queue_memory_free(&mem);
+        rnic_queue_memory_free(s, &mem);
         g_free(eq);
         return RNIC_ST_INSUFFICIENT_RESOURCES;
     }
@@ -109,17 +111,17 @@ enum rnic_admin_status rnic_eq_create(RnicState *s,
     eq->depth = depth;
     eq->mem = mem;
     g_queue_init(&eq->held);
-    if (singleton(s, eq_class)) {
-        *singleton(s, eq_class) = eq;
+    if (eq_singleton(s, eq_class)) {
+        *eq_singleton(s, eq_class) = eq;
     }
     cqe->number = cpu_to_le32(eq->eqn);
     trace_rnic_eq_created(eq->eqn, eq_class, depth, eq->vector);
     return RNIC_ST_OK;
 }
 
-static void destroy(RnicEq *eq)
+static void eq_destroy(RnicEq *eq)
 {
-    RnicEq **slot = singleton(eq->s, eq->eq_class);
+    RnicEq **slot = eq_singleton(eq->s, eq->eq_class);
     RnicState *s = eq->s;
 
     QEMU_LOCK_GUARD(&s->event_lock);
@@ -129,7 +131,7 @@ static void destroy(RnicEq *eq)
     }
     rnic_table_remove(&s->eqs, eq->eqn);
     g_queue_clear_full(&eq->held, g_free);
-    rnic_queue_memory_free(&eq->mem);
+    rnic_queue_memory_free(s, &eq->mem);
     g_free(eq);
 }
 
@@ -144,7 +146,7 @@ enum rnic_admin_status rnic_eq_destroy(RnicState *s,
     if (eq->users) {
         return RNIC_ST_EQ_IN_USE;
     }
-    destroy(eq);
+    eq_destroy(eq);
     return RNIC_ST_OK;
 }
 
@@ -154,7 +156,7 @@ void rnic_eq_reset(RnicState *s)
     uint32_t eqn;
 
     RNIC_TABLE_FOREACH(&s->eqs, eqn, eq) {
-        destroy(eq);
+        eq_destroy(eq);
     }
 }
 
@@ -175,23 +177,23 @@ void rnic_eq_unref(RnicEq *eq)
     eq->users--;
 }
 
-static bool read_consumer(RnicEq *eq)
+static bool eq_read_consumer(RnicEq *eq)
 {
     return rnic_record_load32(eq->s, &eq->mem,
                               offsetof(struct rnic_eq_record, consumer),
                               &eq->consumer);
 }
 
-static bool has_room(RnicEq *eq)
+static bool eq_has_room(RnicEq *eq)
 {
-    if (eq->producer - eq->consumer >= eq->depth && !read_consumer(eq)) {
+    if (eq->producer - eq->consumer >= eq->depth && !eq_read_consumer(eq)) {
         return false;
     }
     return eq->producer - eq->consumer < eq->depth;
 }
 
 /* @event is event_size octets; its last word is the flags, stored last. */
-static void write_event(RnicEq *eq, const void *event)
+static void eq_write(RnicEq *eq, const void *event)
 {
     uint32_t body = eq->event_size - sizeof(uint32_t);
     uint64_t at = (uint64_t)(eq->producer & (eq->depth - 1)) * eq->event_size;
@@ -206,60 +208,29 @@ static void write_event(RnicEq *eq, const void *event)
     rnic_interrupt(eq->s, eq->vector);
 }
 
-/* False when the event had to be dropped. */
-static bool post_or_hold(RnicEq *eq, const void *event)
+/* False when the event is lost. */
+static bool eq_post_or_hold(RnicEq *eq, const void *event)
 {
-    if (g_queue_is_empty(&eq->held) && has_room(eq)) {
-        write_event(eq, event);
+    RnicState *s = eq->s;
+
+    if (rnic_active(s) && g_queue_is_empty(&eq->held) && eq_has_room(eq)) {
+        eq_write(eq, event);
         return true;
     }
     if (g_queue_get_length(&eq->held) >= HELD_MAX) {
         trace_rnic_ub_event_dropped(eq->eqn);
+        rnic_count(&s->counters.events_lost, 1);
+        eq->overflowed = true;
         return false;
     }
     g_queue_push_tail(&eq->held, g_memdup2(event, eq->event_size));
     return true;
 }
 
-void rnic_eq_kick(RnicState *s, uint32_t eqn)
-{
-    RnicEq *eq = rnic_table_get(&s->eqs, eqn);
-
-    if (!eq) {
-        return;
-    }
-    QEMU_LOCK_GUARD(&s->event_lock);
-    while (!g_queue_is_empty(&eq->held) && has_room(eq)) {
-        g_autofree void *event = g_queue_pop_head(&eq->held);
-
-        write_event(eq, event);
-    }
-}
-
-void rnic_eq_post_completion(RnicState *s, RnicEq *eq, uint32_t cqn,
-                             uint32_t *last, bool *posted)
-{
-    struct rnic_ceqe event = { .cqn = cpu_to_le32(cqn) };
-
-    QEMU_LOCK_GUARD(&s->event_lock);
-    if (*posted && read_consumer(eq) &&
-        (int32_t)(eq->consumer - *last) <= 0) {
-        return;
-    }
-    if (!has_room(eq)) {
-        /* Fewer slots than CQs: the driver's mistake. */
-        trace_rnic_ub_event_dropped(eq->eqn);
-        return;
-    }
-    *last = eq->producer;
-    *posted = true;
-    trace_rnic_completion_event(eq->eqn, cqn);
-    write_event(eq, &event);
-}
-
-void rnic_async_event(RnicState *s, enum rnic_async_event event,
-                      uint8_t resource, uint32_t number, uint8_t qp_state,
-                      uint16_t terminate)
+/* To the asynchronous event queue, if there is one. */
+static void eq_post_async(RnicState *s, enum rnic_async_event event,
+                          uint8_t resource, uint32_t number, uint8_t qp_state,
+                          uint16_t terminate)
 {
     struct rnic_aeqe aeqe = {
         .event = cpu_to_le16(event),
@@ -271,16 +242,114 @@ void rnic_async_event(RnicState *s, enum rnic_async_event event,
 
     trace_rnic_async_event(event, resource, number, terminate);
     rnic_count(&s->counters.async_events, 1);
-    QEMU_LOCK_GUARD(&s->event_lock);
     if (s->async_eq) {
-        post_or_hold(s->async_eq, &aeqe);
+        eq_post_or_hold(s->async_eq, &aeqe);
     }
 }
 
-bool rnic_cm_event_post(RnicState *s, struct rnic_cm_event *event)
+static void eq_post_held(RnicEq *eq)
+{
+    while (!g_queue_is_empty(&eq->held) && eq_has_room(eq)) {
+        g_autofree void *event = g_queue_pop_head(&eq->held);
+
+        eq_write(eq, event);
+    }
+    if (eq->overflowed && g_queue_is_empty(&eq->held)) {
+        eq->overflowed = false;
+        eq_post_async(eq->s, RNIC_AE_EQ_OVERFLOW, RNIC_RESOURCE_EQ, eq->eqn,
+                      0, 0);
+    }
+}
+
+void rnic_eq_kick(RnicState *s, uint32_t eqn)
+{
+    RnicEq *eq = rnic_table_get(&s->eqs, eqn);
+
+    if (eq && rnic_active(s)) {
+        QEMU_LOCK_GUARD(&s->event_lock);
+        eq_post_held(eq);
+    }
+}
+
+void rnic_eq_go(RnicState *s)
+{
+    RnicEq *eq;
+    uint32_t eqn;
+
+    RNIC_TABLE_FOREACH(&s->eqs, eqn, eq) {
+        rnic_eq_kick(s, eqn);
+    }
+}
+
+void rnic_eq_post_completion(RnicState *s, RnicEq *eq, uint32_t cqn,
+                             uint32_t *last, bool *posted)
+{
+    struct rnic_ceqe event = { .cqn = cpu_to_le32(cqn) };
+
+    QEMU_LOCK_GUARD(&s->event_lock);
+    if (*posted && eq_read_consumer(eq) &&
+        (int32_t)(eq->consumer - *last) <= 0) {
+        return;
+    }
+    if (!eq_has_room(eq)) {
+        /* Fewer slots than CQs: the driver's mistake. */
+        trace_rnic_ub_event_dropped(eq->eqn);
+        return;
+    }
+    *last = eq->producer;
+    *posted = true;
+    trace_rnic_completion_event(eq->eqn, cqn);
+    eq_write(eq, &event);
+}
+
+void rnic_async_event(RnicState *s, enum rnic_async_event event,
+                      uint8_t resource, uint32_t number, uint8_t qp_state,
+                      uint16_t terminate)
+{
+    QEMU_LOCK_GUARD(&s->event_lock);
+    eq_post_async(s, event, resource, number, qp_state, terminate);
+}
+
+bool rnic_cm_event_post(RnicState *s, const struct rnic_cm_event *event)
 {
     trace_rnic_cm_event(event->type, event->status, le32_to_cpu(event->qpn),
                         le32_to_cpu(event->endpoint));
     QEMU_LOCK_GUARD(&s->event_lock);
-    return s->cm_eq && post_or_hold(s->cm_eq, event);
+    return s->cm_eq && eq_post_or_hold(s->cm_eq, event);
+}
+
+void rnic_cm_stream_event(RnicState *s, enum rnic_cm_event_type type,
+                          uint32_t qpn, uint64_t cookie, uint16_t terminate)
+{
+    struct rnic_cm_event event = {
+        .type = type,
+        .qpn = cpu_to_le32(qpn),
+        .cookie = cpu_to_le64(cookie),
+        .terminate = cpu_to_le16(terminate),
+    };
+
+    rnic_cm_event_post(s, &event);
+}
+
+static int eq_compare_request(gconstpointer held, gconstpointer endpoint)
+{
+    const struct rnic_cm_event *event = held;
+
+    return event->type == RNIC_CM_CONNECT_REQUEST &&
+           event->endpoint == *(const uint32_t *)endpoint ? 0 : 1;
+}
+
+bool rnic_cm_event_withdraw(RnicState *s, uint32_t endpoint)
+{
+    uint32_t number = cpu_to_le32(endpoint);
+    GList *held;
+
+    QEMU_LOCK_GUARD(&s->event_lock);
+    held = s->cm_eq ? g_queue_find_custom(&s->cm_eq->held, &number,
+                                          eq_compare_request) : NULL;
+    if (held) {
+        g_free(held->data);
+        g_queue_delete_link(&s->cm_eq->held, held);
+    }
+    return held != NULL;
 }

@@ -40,19 +40,33 @@ void rnic_eq_post_completion(RnicState *s, RnicEq *eq, uint32_t cqn,
 /* RNIC_REG_EQ_KICK: the consumer index of @eqn has moved. */
 void rnic_eq_kick(RnicState *s, uint32_t eqn);
 
+/* The VM goes on: post what was held back, as far as there is room. */
+void rnic_eq_go(RnicState *s);
+
 /*
  * Post an asynchronous event of a resource (RNIC_RESOURCE_*).  @qp_state and
  * @terminate only mean something for a QP.  Held back while the queue is full;
- * dropped, with a trace, without a queue.
+ * dropped without a queue.
  */
 void rnic_async_event(RnicState *s, enum rnic_async_event event,
                       uint8_t resource, uint32_t number, uint8_t qp_state,
                       uint16_t terminate);
 
 /*
- * Post a CM event; all but the flags is the caller's.  False when it had to be
- * dropped: no queue, or too many held back.
+ * Post a CM event; all but the flags is the caller's.  False when it is lost:
+ * there is no queue, or too many are held back.
  */
-bool rnic_cm_event_post(RnicState *s, struct rnic_cm_event *event);
+bool rnic_cm_event_post(RnicState *s, const struct rnic_cm_event *event);
+
+/* PEER_CLOSE or DISCONNECTED of an established stream. */
+void rnic_cm_stream_event(RnicState *s, enum rnic_cm_event_type type,
+                          uint32_t qpn, uint64_t cookie, uint16_t terminate);
+
+/*
+ * Take back the CONNECT_REQUEST of @endpoint if it is still held back: a peer
+ * that connects and leaves takes no room.  False: the guest can see it, or it
+ * was lost.
+ */
+bool rnic_cm_event_withdraw(RnicState *s, uint32_t endpoint);
 
 #endif /* HW_RNIC_EVENT_QUEUE_H */

@@ -8,84 +8,144 @@
 #include "dma.h"
 #include "page-list.h"
 
-/* Levels DIRECT and INDIRECT both read runs of entries. */
-static bool read_entries(RnicState *s, uint64_t from, uint64_t *to,
-                         uint32_t count)
+static bool pages_read_entries(RnicState *s, uint64_t from, uint64_t *to,
+                               uint32_t count)
 {
     return rnic_dma_read(s, from, to, (dma_addr_t)count * sizeof(*to));
 }
 
-static enum rnic_admin_status read_indirect(RnicState *s, uint64_t table,
-                                            RnicPages *pages)
+/* The rest of the chunk that entry reader->done is in, or of the list. */
+static enum rnic_admin_status pages_read_chunk(RnicState *s,
+                                               RnicPagesReader *reader,
+                                               uint32_t *count)
 {
-    uint32_t chunks = DIV_ROUND_UP(pages->count, RNIC_PAGE_CHUNK_ENTRIES);
-    g_autofree uint64_t *chunk = g_new(uint64_t, chunks);
+    uint32_t index = reader->done / RNIC_PAGE_CHUNK_ENTRIES;
+    uint64_t chunk;
 
-    if (!read_entries(s, table, chunk, chunks)) {
+    *count = MIN(reader->pages.count - reader->done, RNIC_PAGE_CHUNK_ENTRIES);
+    if (!pages_read_entries(s, reader->list + index * sizeof(chunk), &chunk,
+                            1)) {
         return RNIC_ST_DMA_ERROR;
     }
-    for (uint32_t i = 0; i < chunks; i++) {
-        uint32_t done = i * RNIC_PAGE_CHUNK_ENTRIES;
-        uint64_t from = le64_to_cpu(chunk[i]);
-
-        if (from & 7) {
-            return RNIC_ST_BAD_BUFFER;
-        }
-        if (!read_entries(s, from, pages->addr + done,
-                          MIN(pages->count - done, RNIC_PAGE_CHUNK_ENTRIES))) {
-            return RNIC_ST_DMA_ERROR;
-        }
+    chunk = le64_to_cpu(chunk);
+    if (chunk & 7) {
+        return RNIC_ST_BAD_BUFFER;
     }
-    return RNIC_ST_OK;
+    return pages_read_entries(s, chunk, reader->pages.addr + reader->done,
+                              *count) ? RNIC_ST_OK : RNIC_ST_DMA_ERROR;
 }
 
-static enum rnic_admin_status read_addresses(RnicState *s, uint8_t level,
-                                             uint64_t list, RnicPages *pages)
+/* About @entries more, as they are in guest memory; *@count is their number. */
+static enum rnic_admin_status pages_read_part(RnicState *s,
+                                              RnicPagesReader *reader,
+                                              uint32_t entries,
+                                              uint32_t *count)
 {
-    switch (level) {
+    uint64_t *to = reader->pages.addr + reader->done;
+
+    switch (reader->level) {
     case RNIC_PAGE_LIST_INLINE:
-        if (pages->count != 1) {
-            return RNIC_ST_INVALID_PBL_SIZE;
-        }
-        pages->addr[0] = cpu_to_le64(list);
+        *count = 1;
+        *to = cpu_to_le64(reader->list);
         return RNIC_ST_OK;
     case RNIC_PAGE_LIST_DIRECT:
-        if (list & 7) {
-            return RNIC_ST_BAD_BUFFER;
-        }
-        return read_entries(s, list, pages->addr, pages->count)
+        *count = MIN(reader->pages.count - reader->done, entries);
+        return pages_read_entries(s, reader->list +
+                                  reader->done * sizeof(*to), to, *count)
                ? RNIC_ST_OK : RNIC_ST_DMA_ERROR;
-    case RNIC_PAGE_LIST_INDIRECT:
-        if (list & 7) {
-            return RNIC_ST_BAD_BUFFER;
-        }
-        return read_indirect(s, list, pages);
     default:
-        return RNIC_ST_INVALID_MODIFIER;
+        return pages_read_chunk(s, reader, count);
     }
 }
 
-static bool address_ok(const RnicPages *pages, uint64_t addr)
+static bool pages_address_ok(const RnicPages *pages, uint64_t addr)
 {
     return pages->shift ? rnic_pages_within(pages, addr) == 0
                         : addr <= UINT64_MAX - (pages->size - 1);
 }
 
-static bool addresses_ok(RnicPages *pages)
+static bool pages_addresses_ok(RnicPages *pages, uint32_t first,
+                               uint32_t count)
 {
-    for (uint32_t i = 0; i < pages->count; i++) {
+    for (uint32_t i = first; i < first + count; i++) {
         pages->addr[i] = le64_to_cpu(pages->addr[i]);
-        if (!address_ok(pages, pages->addr[i])) {
+        if (!pages_address_ok(pages, pages->addr[i])) {
             return false;
         }
     }
     return true;
 }
 
-static bool size_ok(const struct rnic_page_list *wire, uint64_t block_size)
+static bool pages_size_ok(const struct rnic_page_list *wire,
+                          uint64_t block_size)
 {
     return block_size ? wire->page_shift == 0
                       : wire->page_shift >= 12 && wire->page_shift <= 63;
+}
+
+static enum rnic_admin_status pages_check_list(const RnicPagesReader *reader)
+{
+    if (reader->level > RNIC_PAGE_LIST_INDIRECT) {
+        return RNIC_ST_INVALID_MODIFIER;
+    }
+    if (reader->level == RNIC_PAGE_LIST_INLINE) {
+        return reader->pages.count == 1 ? RNIC_ST_OK
+                                        : RNIC_ST_INVALID_PBL_SIZE;
+    }
+    return reader->list & 7 ? RNIC_ST_BAD_BUFFER : RNIC_ST_OK;
+}
+
+enum rnic_admin_status rnic_pages_begin(RnicPagesReader *reader,
+                                        const struct rnic_page_list *wire,
+                                        uint32_t max, uint64_t block_size)
+{
+    RnicPages *pages = &reader->pages;
+    enum rnic_admin_status status;
+
+    *reader = (RnicPagesReader) {
+        .pages.count = le32_to_cpu(wire->count),
+        .list = le64_to_cpu(wire->addr),
+        .level = wire->level,
+    };
+    if (wire->reserved) {
+        return RNIC_ST_RESERVED_NOT_ZERO;
+    }
+    if (pages->count == 0 || pages->count > max ||
+        !pages_size_ok(wire, block_size)) {
+        return RNIC_ST_INVALID_PBL_SIZE;
+    }
+    status = pages_check_list(reader);
+    if (status != RNIC_ST_OK) {
+        return status;
+    }
+    pages->shift = wire->page_shift;
+    pages->size = block_size ? block_size : 1ULL << pages->shift;
+    pages->addr = g_try_new(uint64_t, pages->count);
+    return pages->addr ? RNIC_ST_OK : RNIC_ST_INSUFFICIENT_RESOURCES;
+}
+
+enum rnic_admin_status rnic_pages_continue(RnicState *s,
+                                           RnicPagesReader *reader,
+                                           uint32_t entries)
+{
+    RnicPages *pages = &reader->pages;
+    uint64_t until = (uint64_t)reader->done + entries;
+    enum rnic_admin_status status = RNIC_ST_OK;
+    uint32_t count;
+
+    while (status == RNIC_ST_OK && reader->done < MIN(until, pages->count)) {
+        status = pages_read_part(s, reader, until - reader->done, &count);
+        if (status == RNIC_ST_OK &&
+            !pages_addresses_ok(pages, reader->done, count)) {
+            status = RNIC_ST_INVALID_PBL_ENTRY;
+        }
+        reader->done += status == RNIC_ST_OK ? count : 0;
+    }
+    if (status != RNIC_ST_OK) {
+        rnic_pages_free(pages);
+        return status;
+    }
+    return reader->done < pages->count ? RNIC_ADMIN_LATER : RNIC_ST_OK;
 }
 
 enum rnic_admin_status rnic_pages_read(RnicState *s,
@@ -93,29 +153,14 @@ enum rnic_admin_status rnic_pages_read(RnicState *s,
                                        uint32_t max, uint64_t block_size,
                                        RnicPages *pages)
 {
-    enum rnic_admin_status status;
+    RnicPagesReader reader;
+    enum rnic_admin_status status = rnic_pages_begin(&reader, wire, max,
+                                                     block_size);
 
-    *pages = (RnicPages) { .count = le32_to_cpu(wire->count) };
-    if (wire->reserved) {
-        return RNIC_ST_RESERVED_NOT_ZERO;
+    if (status == RNIC_ST_OK) {
+        status = rnic_pages_continue(s, &reader, UINT32_MAX);
     }
-    if (pages->count == 0 || pages->count > max ||
-        !size_ok(wire, block_size)) {
-        return RNIC_ST_INVALID_PBL_SIZE;
-    }
-    pages->shift = wire->page_shift;
-    pages->size = block_size ? block_size : 1ULL << pages->shift;
-    pages->addr = g_try_new(uint64_t, pages->count);
-    if (!pages->addr) {
-        return RNIC_ST_INSUFFICIENT_RESOURCES;
-    }
-    status = read_addresses(s, wire->level, le64_to_cpu(wire->addr), pages);
-    if (status == RNIC_ST_OK && !addresses_ok(pages)) {
-        status = RNIC_ST_INVALID_PBL_ENTRY;
-    }
-    if (status != RNIC_ST_OK) {
-        rnic_pages_free(pages);
-    }
+    *pages = status == RNIC_ST_OK ? reader.pages : (RnicPages) { };
     return status;
 }
 

@@ -14,6 +14,19 @@ enum {
     QUEUE_PAGES_MAX = 65536,
 };
 
+/* The pages that the rings reach, record included; no more may be given. */
+static uint64_t queue_pages_needed(const RnicQueueMemory *mem, uint8_t shift)
+{
+    uint64_t end = RNIC_QUEUE_RECORD_SIZE;
+
+    for (unsigned i = 0; i < ARRAY_SIZE(mem->ring_size); i++) {
+        if (mem->ring_size[i]) {
+            end = MAX(end, mem->ring_offset[i] + mem->ring_size[i]);
+        }
+    }
+    return DIV_ROUND_UP(end, 1ULL << shift);
+}
+
 static bool ring_fits(const RnicQueueMemory *mem, unsigned ring)
 {
     uint64_t size = rnic_pages_size(&mem->pages);
@@ -49,20 +62,27 @@ rnic_queue_memory_read(RnicState *s, const struct rnic_queue_memory *wire,
     if (wire->pages.page_shift > QUEUE_PAGE_SHIFT_MAX) {
         return RNIC_ST_BAD_QUEUE_MEMORY;
     }
+    if (le32_to_cpu(wire->pages.count) > s->config.max_queue_pages -
+                                         s->queue_pages) {
+        return RNIC_ST_INSUFFICIENT_RESOURCES;
+    }
     status = rnic_pages_read(s, &wire->pages, QUEUE_PAGES_MAX, 0,
                              &mem->pages);
     if (status != RNIC_ST_OK) {
         return status;
     }
-    if (!ring_fits(mem, 0) || !ring_fits(mem, 1) || rings_overlap(mem)) {
-        rnic_queue_memory_free(mem);
+    s->queue_pages += mem->pages.count;
+    if (!ring_fits(mem, 0) || !ring_fits(mem, 1) || rings_overlap(mem) ||
+        mem->pages.count > queue_pages_needed(mem, mem->pages.shift)) {
+        rnic_queue_memory_free(s, mem);
         return RNIC_ST_BAD_QUEUE_MEMORY;
     }
     return RNIC_ST_OK;
 }
 
-void rnic_queue_memory_free(RnicQueueMemory *mem)
+void rnic_queue_memory_free(RnicState *s, RnicQueueMemory *mem)
 {
+    s->queue_pages -= mem->pages.count;
     rnic_pages_free(&mem->pages);
 }
 

@@ -21,13 +21,15 @@ typedef struct RnicQueueMemory {
 /*
  * Read the description @wire of a queue with rings of @size0 and @size1 octets
  * (0: that ring does not exist, and its offset must be zero).  Statuses: those of
- * rnic_pages_read() and BAD_QUEUE_MEMORY.
+ * rnic_pages_read(), BAD_QUEUE_MEMORY (also of a list with more pages than the
+ * rings reach) and INSUFFICIENT_RESOURCES.  The list is charged to
+ * max-queue-pages.  Main loop.
  */
 enum rnic_admin_status
 rnic_queue_memory_read(RnicState *s, const struct rnic_queue_memory *wire,
                        uint64_t size0, uint64_t size1, RnicQueueMemory *mem);
 
-void rnic_queue_memory_free(RnicQueueMemory *mem);
+void rnic_queue_memory_free(RnicState *s, RnicQueueMemory *mem);
 
 /* @len octets at @offset of ring @ring; the range must lie inside. */
 bool rnic_ring_read(RnicState *s, const RnicQueueMemory *mem, unsigned ring,

@@ -2,7 +2,9 @@
  * rnic: the admin queue
  *
  * Fetches commands, finds the handler in a table, writes the completion.  The
- * handlers live with the objects they act on.
+ * handlers live with the objects they act on.  Commands are started in order, in
+ * the main loop; those that concern a QP or the TPT are done by a worker, and
+ * others go on meanwhile.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -11,7 +13,10 @@
 #include "qemu/cutils.h"
 #include "qemu/main-loop.h"
 #include "admin.h"
+#include "hw/rnic/base/admin-request.h"
 #include "hw/rnic/connect/cm.h"
+#include "hw/rnic/stream/requests.h"
+#include "hw/rnic/tpt/tpt.h"
 #include "hw/rnic/verbs/cq.h"
 #include "device-attr.h"
 #include "hw/rnic/guest/dma.h"
@@ -22,11 +27,20 @@
 #include "hw/rnic/verbs/srq.h"
 #include "hw/rnic/base/trace.h"
 
-enum { COMMANDS_PER_TURN = 64 };
+/*
+ * What one turn of the main loop does, in entries of page lists; a command is
+ * as much as COMMAND_WEIGHT of those.
+ */
+enum {
+    TURN_WEIGHT = 64 * 1024,
+    COMMAND_WEIGHT = 1024,
+};
 
 struct RnicAdmin {
     QEMUBH *bh;
-    uint32_t head;              /* next command to fetch, next CQE to write */
+    uint32_t fetched;           /* index of the next command to fetch */
+    uint32_t completed;         /* index of the next CQE to write */
+    QLIST_HEAD(, RnicAdminRequest) started;     /* and not completed */
 };
 
 typedef enum rnic_admin_status AdminHandler(RnicState *s,
@@ -34,6 +48,7 @@ typedef enum rnic_admin_status AdminHandler(RnicState *s,
                                             struct rnic_admin_cqe *cqe);
 typedef enum rnic_admin_status AdminHandlerNoResult(
     RnicState *s, const struct rnic_admin_sqe *sqe);
+typedef enum rnic_admin_status AdminRequestHandler(RnicAdminRequest *q);
 
 /* Octets within the arguments that must be zero. */
 typedef struct ReservedField {
@@ -42,24 +57,36 @@ typedef struct ReservedField {
 } ReservedField;
 
 typedef struct AdminCommand {
-    AdminHandler *handler;      /* either of the two */
+    AdminHandler *handler;      /* one of the four */
     AdminHandlerNoResult *handler_no_result;
+    AdminRequestHandler *request_handler;       /* may return LATER */
+    AdminRequestHandler *tpt_handler;   /* in the worker that has the TPT */
     uint8_t args;               /* octets of arguments; the rest is zero */
+    uint8_t page_list;          /* 1 + offset of a queue's page list; 0: none */
+    uint8_t pdn;                /* 1 + offset of a PD's number, that a TPT
+                                 * handler needs; 0: none */
     bool bulk;                  /* takes bulk data */
     bool reserved_command;      /* kept for a feature not offered */
-    bool tpt;                   /* runs under the TPT lock, for writing */
     uint64_t needs;             /* RNIC_FEATURE_* to be accepted */
     ReservedField reserved[3];
 } AdminCommand;
 
 #define ARGS(member) sizeof(((struct rnic_admin_sqe *)0)->member)
 #define RESERVED(field)                                                     \
-    { offsetof(struct rnic_admin_sqe, field) -                              \
-      offsetof(struct rnic_admin_sqe, raw), ARGS(field) }
+    { OFFSET(field), ARGS(field) }
 #define RESULT(fn, member) \
     .handler = fn, .args = ARGS(member)
 #define NO_RESULT(fn, member) \
     .handler_no_result = fn, .args = ARGS(member)
+#define REQUEST(fn, member) \
+    .request_handler = fn, .args = ARGS(member)
+#define TPT(fn, member) \
+    .tpt_handler = fn, .args = ARGS(member)
+#define OFFSET(field)                                                       \
+    (offsetof(struct rnic_admin_sqe, field) -                               \
+     offsetof(struct rnic_admin_sqe, raw))
+#define PAGE_LIST(member) .page_list = 1 + OFFSET(member.memory.pages)
+#define PDN(member) .pdn = 1 + OFFSET(member.pdn)
 #define NOT_OFFERED { .reserved_command = true }
 
 static enum rnic_admin_status admin_nop(RnicState *s,
@@ -75,21 +102,21 @@ static const AdminCommand commands[] = {
     [RNIC_ADMIN_QUERY_COUNTERS] = {
         .handler_no_result = rnic_counters_query, .bulk = true },
     [RNIC_ADMIN_CREATE_EQ] = {
-        RESULT(rnic_eq_create, create_eq),
+        RESULT(rnic_eq_create, create_eq), PAGE_LIST(create_eq),
         .reserved = { RESERVED(create_eq.reserved),
                       RESERVED(create_eq.reserved2) } },
     [RNIC_ADMIN_DESTROY_EQ] = { NO_RESULT(rnic_eq_destroy, object) },
-    [RNIC_ADMIN_ALLOC_PD] = { .handler = rnic_pd_alloc, .tpt = true },
+    [RNIC_ADMIN_ALLOC_PD] = { .handler = rnic_pd_alloc },
     [RNIC_ADMIN_DEALLOC_PD] = {
-        NO_RESULT(rnic_pd_dealloc, object), .tpt = true },
+        NO_RESULT(rnic_pd_dealloc, object) },
     [RNIC_ADMIN_CREATE_CQ] = {
-        RESULT(rnic_cq_create, create_cq),
+        RESULT(rnic_cq_create, create_cq), PAGE_LIST(create_cq),
         .reserved = { RESERVED(create_cq.cqn) } },
     [RNIC_ADMIN_QUERY_CQ] = { RESULT(rnic_cq_query, object) },
     [RNIC_ADMIN_MODIFY_CQ] = NOT_OFFERED,
     [RNIC_ADMIN_DESTROY_CQ] = { NO_RESULT(rnic_cq_destroy, object) },
     [RNIC_ADMIN_CREATE_SRQ] = {
-        RESULT(rnic_srq_create, create_srq), .tpt = true,
+        RESULT(rnic_srq_create, create_srq), PAGE_LIST(create_srq),
         .needs = RNIC_FEATURE_SRQ,
         .reserved = { RESERVED(create_srq.srqn),
                       RESERVED(create_srq.reserved) } },
@@ -99,43 +126,43 @@ static const AdminCommand commands[] = {
         RESULT(rnic_srq_modify, create_srq), .needs = RNIC_FEATURE_SRQ,
         .reserved = { RESERVED(create_srq.reserved) } },
     [RNIC_ADMIN_DESTROY_SRQ] = {
-        NO_RESULT(rnic_srq_destroy, object), .tpt = true,
+        NO_RESULT(rnic_srq_destroy, object),
         .needs = RNIC_FEATURE_SRQ },
     [RNIC_ADMIN_CREATE_QP] = {
-        RESULT(rnic_qp_create, create_qp), .tpt = true,
+        RESULT(rnic_qp_create, create_qp), PAGE_LIST(create_qp),
         .reserved = { RESERVED(create_qp.reserved) } },
     [RNIC_ADMIN_QUERY_QP] = {
-        NO_RESULT(rnic_qp_query, object), .bulk = true },
+        REQUEST(rnic_qp_query, object), .bulk = true },
     [RNIC_ADMIN_MODIFY_QP] = {
-        RESULT(rnic_qp_modify, modify_qp),
+        REQUEST(rnic_qp_modify, modify_qp),
         .reserved = { RESERVED(modify_qp.reserved),
                       RESERVED(modify_qp.reserved2) } },
-    [RNIC_ADMIN_DESTROY_QP] = { NO_RESULT(rnic_qp_destroy, object) },
+    [RNIC_ADMIN_DESTROY_QP] = { REQUEST(rnic_qp_destroy, object) },
     [RNIC_ADMIN_ALLOC_STAG] = {
-        RESULT(rnic_tpt_alloc_stag, alloc_stag), .tpt = true,
+        TPT(rnic_tpt_alloc_stag, alloc_stag), PDN(alloc_stag),
         .reserved = { RESERVED(alloc_stag.reserved) } },
     [RNIC_ADMIN_REGISTER_MR] = {
-        RESULT(rnic_tpt_register, register_mr), .tpt = true,
+        TPT(rnic_tpt_register, register_mr), PDN(register_mr),
         .reserved = { RESERVED(register_mr.reserved),
                       RESERVED(register_mr.reserved2) } },
     [RNIC_ADMIN_REREGISTER_MR] = {
-        RESULT(rnic_tpt_reregister, register_mr), .tpt = true,
+        TPT(rnic_tpt_reregister, register_mr), PDN(register_mr),
         .reserved = { RESERVED(register_mr.reserved),
                       RESERVED(register_mr.reserved2) } },
     [RNIC_ADMIN_REGISTER_SHARED_MR] = {
-        RESULT(rnic_tpt_register_shared, shared_mr), .tpt = true,
+        TPT(rnic_tpt_register_shared, shared_mr), PDN(shared_mr),
         .reserved = { RESERVED(shared_mr.reserved) } },
     [RNIC_ADMIN_QUERY_MR] = {
-        NO_RESULT(rnic_tpt_query_mr, object), .tpt = true, .bulk = true },
+        TPT(rnic_tpt_query_mr, object), .bulk = true },
     [RNIC_ADMIN_DEALLOC_STAG] = {
-        NO_RESULT(rnic_tpt_dealloc, object), .tpt = true },
+        TPT(rnic_tpt_dealloc, object) },
     [RNIC_ADMIN_ALLOC_MW] = {
-        RESULT(rnic_tpt_alloc_mw, alloc_stag), .tpt = true,
+        TPT(rnic_tpt_alloc_mw, alloc_stag), PDN(alloc_stag),
         .reserved = { RESERVED(alloc_stag.reserved) } },
     [RNIC_ADMIN_QUERY_MW] = {
-        NO_RESULT(rnic_tpt_query_mw, object), .tpt = true, .bulk = true },
+        TPT(rnic_tpt_query_mw, object), .bulk = true },
     [RNIC_ADMIN_CM_LISTEN] = {
-        RESULT(rnic_cm_listen, listen),
+        REQUEST(rnic_cm_listen, listen),
         .reserved = { RESERVED(listen.reserved),
                       RESERVED(listen.local.reserved) } },
     [RNIC_ADMIN_CM_UNLISTEN] = { NO_RESULT(rnic_cm_unlisten, object) },
@@ -153,7 +180,7 @@ static const AdminCommand commands[] = {
     [RNIC_ADMIN_LLP_RECEIVE] = NOT_OFFERED,
     [RNIC_ADMIN_LLP_CLOSE] = NOT_OFFERED,
     [RNIC_ADMIN_CREATE_ETH_QUEUE] = {
-        NO_RESULT(rnic_ethernet_create_queue, eth_queue),
+        NO_RESULT(rnic_ethernet_create_queue, eth_queue), PAGE_LIST(eth_queue),
         .reserved = { RESERVED(eth_queue.reserved) } },
     [RNIC_ADMIN_DESTROY_ETH_QUEUE] = {
         NO_RESULT(rnic_ethernet_destroy_queue, eth_queue) },
@@ -161,23 +188,24 @@ static const AdminCommand commands[] = {
         NO_RESULT(rnic_ethernet_set_rx_mode, rx_mode), .bulk = true },
 };
 
-static bool implemented(const AdminCommand *command)
+static bool admin_implemented(const AdminCommand *command)
 {
-    return command->handler || command->handler_no_result;
+    return command->handler || command->handler_no_result ||
+           command->request_handler || command->tpt_handler;
 }
 
 /* NULL: no command has this opcode. */
-static const AdminCommand *find(uint16_t opcode)
+static const AdminCommand *admin_find(uint16_t opcode)
 {
     if (opcode >= ARRAY_SIZE(commands)) {
         return NULL;
     }
-    return implemented(&commands[opcode]) || commands[opcode].reserved_command
-           ? &commands[opcode] : NULL;
+    return admin_implemented(&commands[opcode]) ||
+           commands[opcode].reserved_command ? &commands[opcode] : NULL;
 }
 
-static enum rnic_admin_status check_form(const AdminCommand *command,
-                                         const struct rnic_admin_sqe *sqe)
+static enum rnic_admin_status admin_check_form(const AdminCommand *command,
+                                               const struct rnic_admin_sqe *sqe)
 {
     if (!buffer_is_zero(sqe->raw + command->args,
                         sizeof(sqe->raw) - command->args)) {
@@ -195,110 +223,202 @@ static enum rnic_admin_status check_form(const AdminCommand *command,
     return RNIC_ST_OK;
 }
 
-static enum rnic_admin_status handle(RnicState *s, const AdminCommand *command,
-                                     const struct rnic_admin_sqe *sqe,
-                                     struct rnic_admin_cqe *cqe)
-{
-    enum rnic_admin_status status;
+/* ----------------------------------------------------------- completion */
 
-    if (command->tpt) {
-        rnic_tpt_write_lock(s);
-    }
-    status = command->handler ? command->handler(s, sqe, cqe)
-                              : command->handler_no_result(s, sqe);
-    if (command->tpt) {
-        rnic_tpt_write_unlock(s);
-    }
-    return status;
+static bool admin_write_cqe(RnicState *s, const struct rnic_admin_cqe *cqe)
+{
+    const uint32_t body = offsetof(struct rnic_admin_cqe, flags);
+    uint32_t index = s->admin->completed;
+    uint32_t depth = s->regs.admin_depth;
+    uint64_t at = s->regs.admin_cq_base +
+                  (index & (depth - 1)) * sizeof(*cqe);
+
+    return rnic_dma_write(s, at, cqe, body) &&
+           rnic_dma_store32(s, at + body,
+                            index & depth ? 0 : RNIC_EQE_PHASE);
 }
 
-static enum rnic_admin_status execute(RnicState *s,
-                                      const struct rnic_admin_sqe *sqe,
-                                      struct rnic_admin_cqe *cqe)
+static void admin_complete(RnicState *s, const RnicAdminRequest *q,
+                           enum rnic_admin_status status)
 {
-    const AdminCommand *command = find(le16_to_cpu(sqe->opcode));
+    struct rnic_admin_cqe cqe = { };
+
+    trace_rnic_admin(le16_to_cpu(q->sqe.opcode),
+                     le16_to_cpu(q->sqe.command_id), status,
+                     le32_to_cpu(q->cqe.number));
+    if (!rnic_enabled(s)) {
+        return;                 /* FATAL: nothing is written any more */
+    }
+    if (status == RNIC_ST_OK) {
+        cqe = q->cqe;
+    }
+    cqe.command_id = q->sqe.command_id;
+    cqe.status = cpu_to_le16(status);
+    if (!admin_write_cqe(s, &cqe)) {
+        rnic_fatal(s, RNIC_HEALTH_ADMIN_CQ_DMA);
+        return;
+    }
+    s->admin->completed++;
+    rnic_interrupt(s, s->regs.admin_vector);
+}
+
+void rnic_admin_forget(RnicAdminRequest *q)
+{
+    if (q->pd) {
+        rnic_pd_unref(q->pd);
+    }
+    QLIST_REMOVE(q, next);
+    g_free(q);
+}
+
+void rnic_admin_finish(RnicAdminRequest *q, enum rnic_admin_status status)
+{
+    admin_complete(q->s, q, status);
+    rnic_admin_forget(q);
+}
+
+/* ------------------------------------------------- commands of the TPT */
+
+static RnicWorkResult admin_tpt_work(RnicRequest *request)
+{
+    RnicAdminRequest *q = container_of(request, RnicAdminRequest, request);
+
+    q->status = q->handler(q);
+    return q->status == RNIC_ADMIN_LATER ? RNIC_WORK_AGAIN : RNIC_WORK_DONE;
+}
+
+static void admin_tpt_done(RnicRequest *request)
+{
+    RnicAdminRequest *q = container_of(request, RnicAdminRequest, request);
+
+    rnic_admin_finish(q, q->status);
+}
+
+static void admin_tpt_cancel(RnicRequest *request)
+{
+    RnicAdminRequest *q = container_of(request, RnicAdminRequest, request);
+
+    rnic_tpt_cancel(q);
+    rnic_admin_forget(q);
+}
+
+/* The PD is looked up here, since the table of PDs is the main loop's. */
+static void admin_start_tpt(RnicAdminRequest *q, const AdminCommand *command)
+{
+    if (command->pdn) {
+        q->pd = rnic_pd_get(q->s, ldl_le_p(q->sqe.raw + command->pdn - 1));
+    }
+    if (q->pd) {
+        rnic_pd_ref(q->pd);
+    }
+    q->handler = command->tpt_handler;
+    q->request.work = admin_tpt_work;
+    q->request.done = admin_tpt_done;
+    q->request.cancel = admin_tpt_cancel;
+    rnic_requests_add(q->s->tpt_requests, &q->request);
+}
+
+/* -------------------------------------------------------------- start */
+
+static enum rnic_admin_status admin_handle(RnicAdminRequest *q,
+                                           const AdminCommand *command)
+{
+    if (command->tpt_handler) {
+        admin_start_tpt(q, command);
+        return RNIC_ADMIN_LATER;
+    }
+    if (command->request_handler) {
+        return command->request_handler(q);
+    }
+    return command->handler ? command->handler(q->s, &q->sqe, &q->cqe)
+                            : command->handler_no_result(q->s, &q->sqe);
+}
+
+static enum rnic_admin_status admin_execute(RnicAdminRequest *q,
+                                            const AdminCommand *command)
+{
     enum rnic_admin_status status;
 
     if (!command) {
         return RNIC_ST_UNKNOWN_OPCODE;
     }
-    if (!implemented(command) || !rnic_accepted(s, command->needs)) {
+    if (!admin_implemented(command) || !rnic_accepted(q->s, command->needs)) {
         return RNIC_ST_UNSUPPORTED;
     }
-    status = check_form(command, sqe);
-    return status == RNIC_ST_OK ? handle(s, command, sqe, cqe) : status;
+    status = admin_check_form(command, &q->sqe);
+    return status == RNIC_ST_OK ? admin_handle(q, command) : status;
 }
 
-static bool fetch(RnicState *s, struct rnic_admin_sqe *sqe)
+/* Entries of the list that the command may read in this turn. */
+static uint32_t admin_weight(const RnicAdminRequest *q,
+                             const AdminCommand *command)
 {
-    uint32_t slot = s->admin->head & (s->regs.admin_depth - 1);
+    const uint8_t *list;
+
+    if (!command || !command->page_list) {
+        return COMMAND_WEIGHT;
+    }
+    list = q->sqe.raw + command->page_list - 1;
+    return COMMAND_WEIGHT +
+           MIN(ldl_le_p(list + offsetof(struct rnic_page_list, count)),
+               TURN_WEIGHT);
+}
+
+static bool admin_fetch(RnicState *s, struct rnic_admin_sqe *sqe)
+{
+    uint32_t slot = s->admin->fetched & (s->regs.admin_depth - 1);
 
     return rnic_dma_read(s, s->regs.admin_sq_base + slot * sizeof(*sqe), sqe,
                          sizeof(*sqe));
 }
 
-static bool complete(RnicState *s, struct rnic_admin_cqe *cqe)
-{
-    const uint32_t body = offsetof(struct rnic_admin_cqe, flags);
-    uint32_t depth = s->regs.admin_depth;
-    uint64_t at = s->regs.admin_cq_base +
-                  (s->admin->head & (depth - 1)) * sizeof(*cqe);
-
-    return rnic_dma_write(s, at, cqe, body) &&
-           rnic_dma_store32(s, at + body, s->admin->head & depth
-                                          ? 0 : RNIC_EQE_PHASE);
-}
-
 /* False when the queue must stop. */
-static bool process_one(RnicState *s)
+static bool admin_start_next(RnicState *s, uint32_t *weight)
 {
-    struct rnic_admin_sqe sqe;
-    struct rnic_admin_cqe cqe = { };
+    g_autofree RnicAdminRequest *q = g_new0(RnicAdminRequest, 1);
+    const AdminCommand *command;
     enum rnic_admin_status status;
+    RnicAdminRequest *started;
 
-    if (!fetch(s, &sqe)) {
+    if (!admin_fetch(s, &q->sqe)) {
         rnic_fatal(s, RNIC_HEALTH_ADMIN_SQ_DMA);
         return false;
     }
-    status = execute(s, &sqe, &cqe);
-    trace_rnic_admin(le16_to_cpu(sqe.opcode), le16_to_cpu(sqe.command_id),
-                     status, le32_to_cpu(cqe.number));
-    if (status != RNIC_ST_OK) {
-        cqe = (struct rnic_admin_cqe) { };
+    s->admin->fetched++;
+    q->s = s;
+    command = admin_find(le16_to_cpu(q->sqe.opcode));
+    *weight += admin_weight(q, command);
+    started = g_steal_pointer(&q);
+    QLIST_INSERT_HEAD(&s->admin->started, started, next);
+    status = admin_execute(started, command);
+    if (status != RNIC_ADMIN_LATER) {
+        rnic_admin_finish(started, status);
     }
-    cqe.command_id = sqe.command_id;
-    cqe.status = cpu_to_le16(status);
-    if (!complete(s, &cqe)) {
-        rnic_fatal(s, RNIC_HEALTH_ADMIN_CQ_DMA);
-        return false;
-    }
-    s->admin->head++;
     return true;
 }
 
 static void admin_bh(void *opaque)
 {
     RnicState *s = opaque;
-    unsigned done = 0;
+    uint32_t weight = 0;
 
-    while (rnic_enabled(s) && s->admin->head != s->regs.admin_tail) {
-        if (done == COMMANDS_PER_TURN) {
+    while (rnic_active(s) && s->admin->fetched != s->regs.admin_tail) {
+        if (weight >= TURN_WEIGHT) {
             qemu_bh_schedule(s->admin->bh);
-            break;
-        }
-        if (!process_one(s)) {
             return;
         }
-        done++;
-    }
-    if (done) {
-        rnic_interrupt(s, s->regs.admin_vector);
+        if (!admin_start_next(s, &weight)) {
+            return;
+        }
     }
 }
+
+/* --------------------------------------------------------------- life */
 
 void rnic_admin_realize(RnicState *s)
 {
     s->admin = g_new0(RnicAdmin, 1);
+    QLIST_INIT(&s->admin->started);
     s->admin->bh = qemu_bh_new_guarded(admin_bh, s,
                                        &DEVICE(s)->mem_reentrancy_guard);
 }
@@ -311,7 +431,8 @@ void rnic_admin_unrealize(RnicState *s)
 
 void rnic_admin_start(RnicState *s)
 {
-    s->admin->head = 0;
+    s->admin->fetched = 0;
+    s->admin->completed = 0;
     s->regs.admin_tail = 0;
     s->regs.admin_head = 0;
 }
@@ -321,40 +442,16 @@ void rnic_admin_stop(RnicState *s)
     qemu_bh_cancel(s->admin->bh);
 }
 
+bool rnic_admin_idle(const RnicState *s)
+{
+    return QLIST_EMPTY(&s->admin->started);
+}
+
 void rnic_admin_kick(RnicState *s)
 {
-    if (s->regs.admin_tail - s->admin->head > s->regs.admin_depth) {
+    if (s->regs.admin_tail - s->admin->completed > s->regs.admin_depth) {
         rnic_fatal(s, RNIC_HEALTH_ADMIN_TAIL);
         return;
     }
     qemu_bh_schedule(s->admin->bh);
-}
-
-enum rnic_admin_status rnic_admin_bulk_read(RnicState *s,
-                                            const struct rnic_admin_sqe *sqe,
-                                            void *buf, uint32_t len)
-{
-    uint64_t addr = le64_to_cpu(sqe->bulk_addr);
-
-    if (le32_to_cpu(sqe->bulk_length) != len || (addr & 7)) {
-        return RNIC_ST_BAD_BUFFER;
-    }
-    if (len && !rnic_dma_read(s, addr, buf, len)) {
-        return RNIC_ST_DMA_ERROR;
-    }
-    return RNIC_ST_OK;
-}
-
-enum rnic_admin_status rnic_admin_bulk_write(RnicState *s,
-                                             const struct rnic_admin_sqe *sqe,
-                                             const void *buf, uint32_t len)
-{
-    uint64_t addr = le64_to_cpu(sqe->bulk_addr);
-    uint32_t room = le32_to_cpu(sqe->bulk_length);
-
-    if (room == 0 || (addr & 7)) {
-        return RNIC_ST_BAD_BUFFER;
-    }
-    return rnic_dma_write(s, addr, buf, MIN(room, len)) ? RNIC_ST_OK
-                                                        : RNIC_ST_DMA_ERROR;
 }

@@ -20,16 +20,7 @@ void rnic_admin_stop(RnicState *s);
 /* RNIC_REG_ADMIN_TAIL was written. */
 void rnic_admin_kick(RnicState *s);
 
-/*
- * For command handlers: bulk data of @sqe.  Reading wants bulk_length to be
- * @len exactly; writing sends at most bulk_length octets of @buf.  Statuses:
- * BAD_BUFFER, DMA_ERROR.
- */
-enum rnic_admin_status rnic_admin_bulk_read(RnicState *s,
-                                            const struct rnic_admin_sqe *sqe,
-                                            void *buf, uint32_t len);
-enum rnic_admin_status rnic_admin_bulk_write(RnicState *s,
-                                             const struct rnic_admin_sqe *sqe,
-                                             const void *buf, uint32_t len);
+/* No command has been started that is not completed. */
+bool rnic_admin_idle(const RnicState *s);
 
 #endif /* HW_RNIC_ADMIN_H */

@@ -5,9 +5,9 @@
  */
 
 #include "qemu/osdep.h"
-#include "admin.h"
 #include "device-attr.h"
-#include "hw/rnic/tpt/entry.h"
+#include "hw/rnic/guest/bulk.h"
+#include "hw/rnic/tpt/tpt.h"
 
 uint64_t rnic_device_features(const RnicState *s)
 {
@@ -64,7 +64,7 @@ rnic_device_attr_query(RnicState *s, const struct rnic_admin_sqe *sqe)
         .srq_order = cpu_to_le32(RNIC_SRQ_ORDER_ARRIVAL),
     };
 
-    return rnic_admin_bulk_write(s, sqe, &attr, sizeof(attr));
+    return rnic_bulk_write(s, sqe, &attr, sizeof(attr));
 }
 
 static uint64_t counter(const Stat64 *value)
@@ -104,11 +104,12 @@ rnic_counters_query(RnicState *s, const struct rnic_admin_sqe *sqe)
         .cqs = cpu_to_le32(s->cqs.count),
         .eqs = cpu_to_le32(s->eqs.count),
         .pds = cpu_to_le32(s->pds.count),
-        .stags = cpu_to_le32(s->tpt.entries.count),
+        .stags = cpu_to_le32(rnic_tpt_stags(s)),
         .srqs = cpu_to_le32(s->srqs.count),
         .listeners = cpu_to_le32(s->listeners.count),
         .endpoints = cpu_to_le32(s->endpoints.count),
+        .events_lost = cpu_to_le32(stat64_get(&c->events_lost)),
     };
 
-    return rnic_admin_bulk_write(s, sqe, &out, sizeof(out));
+    return rnic_bulk_write(s, sqe, &out, sizeof(out));
 }

@@ -14,7 +14,7 @@
 #include "qemu/cutils.h"
 #include "qemu/main-loop.h"
 #include "net/eth.h"
-#include "admin.h"
+#include "hw/rnic/guest/bulk.h"
 #include "hw/rnic/guest/dma.h"
 #include "ethernet.h"
 #include "hw/rnic/guest/event-queue.h"
@@ -64,7 +64,7 @@ static uint32_t available(RnicState *s, EthQueue *q)
 {
     uint32_t producer;
 
-    if (!q->exists || q->stopped || !rnic_enabled(s)) {
+    if (!q->exists || q->stopped || !rnic_active(s)) {
         return 0;
     }
     if (!rnic_record_load32(s, &q->mem,
@@ -384,6 +384,12 @@ void rnic_ethernet_arm(RnicState *s, uint32_t queue)
     }
 }
 
+void rnic_ethernet_go(RnicState *s)
+{
+    s->ethernet->rx_kicked = true;
+    qemu_bh_schedule(s->ethernet->bh);
+}
+
 /* ------------------------------------------------------ admin commands */
 
 static enum rnic_admin_status check_create(RnicState *s,
@@ -433,7 +439,7 @@ rnic_ethernet_create_queue(RnicState *s, const struct rnic_admin_sqe *sqe)
     }
     if (!rnic_record_store32(s, &mem, offsetof(struct rnic_eth_record, done),
                              0)) {
-        rnic_queue_memory_free(&mem);
+        rnic_queue_memory_free(s, &mem);
         return RNIC_ST_DMA_ERROR;
     }
     s->ethernet->queues[number] = (EthQueue) {
@@ -450,7 +456,7 @@ rnic_ethernet_create_queue(RnicState *s, const struct rnic_admin_sqe *sqe)
 static void destroy_queue(RnicState *s, EthQueue *q)
 {
     trace_rnic_eth_queue_destroyed(q->number);
-    rnic_queue_memory_free(&q->mem);
+    rnic_queue_memory_free(s, &q->mem);
     q->exists = false;
     if (q->number == RNIC_ETH_QUEUE_TX) {
         s->ethernet->sending = false;
@@ -493,7 +499,7 @@ rnic_ethernet_set_rx_mode(RnicState *s, const struct rnic_admin_sqe *sqe)
     if ((mode & ~RX_MODES) || count > RNIC_RX_MAX_MULTICAST) {
         return RNIC_ST_INVALID_MODIFIER;
     }
-    status = rnic_admin_bulk_read(s, sqe, list, count * ETH_ALEN);
+    status = rnic_bulk_read(s, sqe, list, count * ETH_ALEN);
     if (status != RNIC_ST_OK) {
         return status;
     }

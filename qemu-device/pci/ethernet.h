@@ -18,6 +18,9 @@ void rnic_ethernet_unrealize(RnicState *s);
 /* Queues gone, receive filter back to its default. */
 void rnic_ethernet_reset(RnicState *s);
 
+/* The VM goes on: frames may move again. */
+void rnic_ethernet_go(RnicState *s);
+
 bool rnic_ethernet_link_up(const RnicState *s);
 
 /* Writes to RNIC_REG_ETH_KICK and RNIC_REG_ETH_ARM; @queue as written. */

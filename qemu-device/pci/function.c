@@ -10,7 +10,6 @@
 
 #include "qemu/osdep.h"
 #include "qapi/error.h"
-#include "qemu/bitmap.h"
 #include "qemu/main-loop.h"
 #include "qemu/module.h"
 #include "qemu/units.h"
@@ -21,12 +20,15 @@
 #include "hw/rnic/connect/cm.h"
 #include "hw/rnic/verbs/cq.h"
 #include "ethernet.h"
+#include "interrupt.h"
 #include "hw/rnic/guest/event-queue.h"
 #include "hw/rnic/fabric/fabric.h"
 #include "hw/rnic/iwarp/mpa-fpdu.h"
 #include "hw/rnic/tpt/pd.h"
+#include "hw/rnic/tpt/tpt.h"
 #include "hw/rnic/verbs/qp.h"
 #include "registers.h"
+#include "run-state.h"
 #include "hw/rnic/verbs/srq.h"
 #include "hw/rnic/base/trace.h"
 #include "hw/rnic/stream/worker.h"
@@ -72,6 +74,8 @@ static bool check_config(const RnicConfig *c, Error **errp)
         check_limit("max-pd", c->max_pd, 1, MAX_OBJECTS, errp) &&
         check_limit("max-mr", c->max_mr, 1, MAX_OBJECTS, errp) &&
         check_limit("max-mr-pages", c->max_mr_pages, 1, 1ULL << 32, errp) &&
+        check_limit("max-queue-pages", c->max_queue_pages, 1, 1U << 30,
+                    errp) &&
         check_limit("max-listeners", c->max_listeners, 1, 65536, errp) &&
         check_limit("max-endpoints", c->max_endpoints, 1, 65536, errp) &&
         check_limit("max-ird", c->max_ird, 1, 1024, errp) &&
@@ -83,72 +87,6 @@ static bool check_config(const RnicConfig *c, Error **errp)
         check_limit("mpa-revision", c->mpa_revision, 1, 2, errp) &&
         check_limit("mulpdu", c->mulpdu, IWARP_MULPDU_MIN, IWARP_MULPDU_MAX,
                     errp);
-}
-
-/* ------------------------------- what needs the big lock, from anywhere */
-
-static void set_fatal(RnicState *s, uint32_t health)
-{
-    if (s->regs.status & RNIC_STATUS_FATAL) {
-        return;
-    }
-    trace_rnic_err_fatal(health);
-    s->regs.health = health;
-    s->regs.status |= RNIC_STATUS_FATAL;
-}
-
-void rnic_fatal(RnicState *s, uint32_t health)
-{
-    if (bql_locked()) {
-        set_fatal(s, health);
-    } else if (qatomic_cmpxchg(&s->wanted_health, 0, health) == 0) {
-        qemu_bh_schedule(s->requests_bh);
-    }
-}
-
-static void notify(RnicState *s, uint32_t vector)
-{
-    trace_rnic_interrupt(vector);
-    msix_notify(PCI_DEVICE(s), vector);
-}
-
-void rnic_interrupt(RnicState *s, uint32_t vector)
-{
-    if (vector >= s->config.vectors) {
-        return;
-    }
-    if (bql_locked()) {
-        notify(s, vector);
-        return;
-    }
-    set_bit_atomic(vector, s->wanted_vectors);
-    qemu_bh_schedule(s->requests_bh);
-}
-
-static void requests_bh(void *opaque)
-{
-    RnicState *s = opaque;
-    uint32_t health = qatomic_xchg(&s->wanted_health, 0);
-
-    if (health) {
-        set_fatal(s, health);
-    }
-    for (unsigned i = 0; i < BITS_TO_LONGS(s->config.vectors); i++) {
-        unsigned long word = qatomic_xchg(&s->wanted_vectors[i], 0);
-
-        while (word) {
-            notify(s, i * BITS_PER_LONG + ctzl(word));
-            word &= word - 1;
-        }
-    }
-}
-
-/* After the QPs: nothing is asked any more. */
-static void cancel_requests(RnicState *s)
-{
-    qemu_bh_cancel(s->requests_bh);
-    bitmap_zero(s->wanted_vectors, RNIC_MAX_VECTORS);
-    s->wanted_health = 0;
 }
 
 /* --------------------------------------------------- life of the device */
@@ -163,7 +101,7 @@ static void init_tables(RnicState *s)
     rnic_table_init(&s->srqs, c->max_srq);
     rnic_table_init(&s->qps, c->max_qp);
     rnic_table_init(&s->listeners, c->max_listeners);
-    rnic_table_init(&s->endpoints, c->max_endpoints);
+    rnic_table_init(&s->endpoints, 2 * c->max_endpoints);
     rnic_tpt_init(s);
     qemu_mutex_init(&s->event_lock);
 }
@@ -243,8 +181,8 @@ static void rnic_realize(PCIDevice *pci, Error **errp)
         rnic_workers_destroy(s);
         return;
     }
-    s->requests_bh = qemu_bh_new_guarded(requests_bh, s,
-                                         &DEVICE(s)->mem_reentrancy_guard);
+    rnic_interrupt_realize(s);
+    rnic_run_state_realize(s);
     init_fabric(s);
     rnic_admin_realize(s);
     if (s->nic_conf.peers.ncs[0]) {
@@ -266,18 +204,12 @@ static void rnic_exit(PCIDevice *pci)
         object_unref(OBJECT(s->fabric));
         s->fabric = NULL;
     }
-    qemu_bh_delete(s->requests_bh);
+    rnic_run_state_unrealize(s);
+    rnic_interrupt_unrealize(s);
     cleanup_tables(s);
     rnic_workers_destroy(s);
     msix_unuse_all_vectors(pci);
     msix_uninit_exclusive_bar(pci);
-}
-
-static void reset_tpt(RnicState *s)
-{
-    rnic_tpt_write_lock(s);
-    rnic_tpt_reset(s);
-    rnic_tpt_write_unlock(s);
 }
 
 /*
@@ -288,22 +220,22 @@ void rnic_function_reset(RnicState *s)
 {
     trace_rnic_reset();
     rnic_admin_stop(s);
-    rnic_qp_stop(s);
+    rnic_workers_stop(s, rnic_qp_quiesce_all);
     rnic_cm_reset(s);
-    reset_tpt(s);
+    assert(rnic_admin_idle(s));
+    rnic_tpt_reset(s);
     rnic_qp_reset(s);
     rnic_srq_reset(s);
     rnic_cq_reset(s);
     rnic_eq_reset(s);
     rnic_pd_reset(s);
-    cancel_requests(s);
+    rnic_interrupt_reset(s);
     if (s->ethernet) {
         rnic_ethernet_reset(s);
     }
     s->counters = (RnicCounters) { };
     rnic_registers_reset(s);
 }
-
 
 static void rnic_reset_hold(Object *obj, ResetType type)
 {
@@ -340,6 +272,8 @@ static const Property rnic_properties[] = {
     DEFINE_PROP_UINT32("max-mr", RnicState, config.max_mr, 262144),
     DEFINE_PROP_UINT64("max-mr-pages", RnicState, config.max_mr_pages,
                        64 * MiB),
+    DEFINE_PROP_UINT32("max-queue-pages", RnicState, config.max_queue_pages,
+                       8 * MiB),
     DEFINE_PROP_UINT32("max-listeners", RnicState, config.max_listeners,
                        1024),
     DEFINE_PROP_UINT32("max-endpoints", RnicState, config.max_endpoints,

@@ -13,6 +13,7 @@
 #include "hw/rnic/guest/dma.h"
 #include "ethernet.h"
 #include "hw/rnic/guest/event-queue.h"
+#include "hw/rnic/stream/worker.h"
 #include "registers.h"
 #include "hw/rnic/base/trace.h"
 
@@ -98,6 +99,7 @@ static void write_control(RnicState *s, uint64_t val)
         return;
     }
     s->regs.status = RNIC_STATUS_ENABLED;
+    rnic_workers_start(s);
     rnic_admin_start(s);
     trace_rnic_enabled(s->regs.driver_features, s->regs.admin_depth);
 }

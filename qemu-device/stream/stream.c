@@ -36,7 +36,8 @@ static void update_handlers(RnicStream *st)
                                    rnic_stream_watched(st)
                                    ? st->on_readable : NULL,
                                    st->ctx,
-                                   st->write_handler ? st->on_writable : NULL,
+                                   st->write_handler && !st->suspended
+                                   ? st->on_writable : NULL,
                                    st->opaque);
 }
 
@@ -164,6 +165,18 @@ void rnic_stream_abort(RnicStream *st)
     detach(st);
     rnic_fabric_abort(st->ioc);
     free_stream(st);
+}
+
+void rnic_stream_suspend(RnicStream *st)
+{
+    st->suspended = true;
+    update_handlers(st);
+}
+
+void rnic_stream_resume(RnicStream *st)
+{
+    st->suspended = false;
+    update_handlers(st);
 }
 
 void rnic_stream_pause_reading(RnicStream *st)

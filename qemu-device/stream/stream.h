@@ -48,6 +48,7 @@ typedef struct RnicStream {
     bool corked;                /* until rnic_stream_flush() */
     bool write_handler;
     bool read_paused;
+    bool suspended;             /* the VM is stopped: nothing is watched */
     bool plain_tcp;             /* of the TCP fabric, without TLS */
     bool tcp_loopback;          /* that, and both ends are on this host */
     unsigned busy_period;       /* of rnic_busy_streams() */
@@ -92,6 +93,10 @@ void rnic_stream_close(RnicStream *st);
 /* Close with a reset. */
 void rnic_stream_abort(RnicStream *st);
 
+/* Watch nothing until rnic_stream_resume(): no handler is called meanwhile. */
+void rnic_stream_suspend(RnicStream *st);
+void rnic_stream_resume(RnicStream *st);
+
 void rnic_stream_pause_reading(RnicStream *st);
 void rnic_stream_resume_reading(RnicStream *st);
 
@@ -120,7 +125,7 @@ int rnic_stream_sender_processor(const RnicStream *st);
 /* The read handler is called as soon as something arrives. */
 static inline bool rnic_stream_watched(const RnicStream *st)
 {
-    return !st->read_paused && !st->resting;
+    return !st->read_paused && !st->resting && !st->suspended;
 }
 
 /*

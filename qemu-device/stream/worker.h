@@ -2,8 +2,12 @@
  * rnic: workers, the threads of the data path
  *
  * A worker is an event loop in an IOThread (the device's own, or iothread=),
- * or, with io-threads=0, the main loop.  A QP and its LLP stream belong to one
+ * or the main loop: with io-threads=0, and behind a vIOMMU, whose faults are
+ * reported under the big lock only.  A QP and its LLP stream belong to one
  * worker for life: only code that runs in the worker touches them.
+ *
+ * The main loop asks a worker for something by a request (requests.h) and does
+ * not wait for it.  The exception is rnic_worker_halt().
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -12,88 +16,96 @@
 #define HW_RNIC_WORKER_H
 
 #include "qemu/atomic.h"
-#include "busy-streams.h"
-#include "hw/rnic/guest/dma.h"
-#include "keep-apart.h"
-#include "late-bells.h"
 #include "hw/rnic/base/rnic.h"
+#include "hw/rnic/guest/dma.h"
 #include "system/iothread.h"
 
-typedef struct RnicWorker {
+typedef struct RnicRequests RnicRequests;
+
+typedef void RnicWorkerFn(RnicWorker *worker);
+
+struct RnicWorker {
+    RnicState *s;
     AioContext *bottom_halves;  /* where bottom halves run */
     AioContext *sockets;        /* where file descriptors are watched */
     IOThread *thread;           /* NULL: the main loop */
     bool own;                   /* made by this device */
     unsigned qps;               /* main loop only */
-    QemuSemaphore called;       /* the end of rnic_worker_call() */
+    RnicRequests *requests;     /* about its QPs */
+    RnicWorkerFn *at_stop;      /* see rnic_workers_stop() */
+    QemuSemaphore called;       /* the end of a function of rnic_worker_halt() */
     RnicDmaWindow window;       /* open within a turn only */
-    int64_t flow_since;         /* rnic_worker_full_flow(); host's time, ns */
-    size_t flow_octets;         /* read since then, and half of those before */
-    RnicBusyStreams busy;
-    RnicKeepApart apart;
-    RnicLateBells late_bells;
     uint32_t turns_of;          /* the QP that took the last turn */
     unsigned turns_in_a_row;    /* that it took */
-    bool wanted;                /* rnic_worker_wanted(); any thread, atomic */
-} RnicWorker;
-
-typedef void RnicWorkerFn(void *opaque);
+    bool halted;                /* any thread, atomic */
+    unsigned waiting;           /* see rnic_worker_wanted(); atomic */
+};
 
 /*
- * Make the workers that the properties ask for.  False with @errp set; then
+ * Make the threads that the properties ask for.  False with @errp set; then
  * rnic_workers_destroy() is still to be called.  Main loop.
  */
 bool rnic_workers_create(RnicState *s, Error **errp);
-/* Main loop; no QP is left. */
+/* Main loop; the workers are not in use. */
 void rnic_workers_destroy(RnicState *s);
 
 /*
- * The worker has read @octets more from its sockets.  True: they come by the
- * gigabyte a second.  The worker's thread.
+ * With ENABLE: choose where each worker runs, as the machine is now (behind a
+ * vIOMMU or not).  Main loop.
  */
-bool rnic_worker_full_flow(RnicWorker *worker, size_t octets);
+void rnic_workers_start(RnicState *s);
+bool rnic_workers_started(const RnicState *s);
 
 /*
- * How many of the worker's streams carried a lot of late, in whatever direction,
- * that of *@period among them; see rnic_busy_streams().  The worker's thread.
+ * Halt the workers one after the other, with @fn, see rnic_worker_halt(), and
+ * cancel all requests.  They are not in use until rnic_workers_start().  Main
+ * loop.
  */
-unsigned rnic_worker_busy_streams(RnicWorker *worker, unsigned *period);
+void rnic_workers_stop(RnicState *s, RnicWorkerFn *fn);
 
 /*
- * A peer's thread, on the host's processor @theirs (-1: not known), works at the
- * same time as the worker: they need not share one.  Only threads of the
- * device's own are moved.  The worker's thread.
+ * Have all turns end early, run @fn in the worker, and wait for that: the one
+ * place where the main loop waits for a worker.  No turn and no request runs
+ * from then on, and @fn may read what is the main loop's.  Main loop, without
+ * the TPT lock.
  */
-void rnic_worker_keep_apart(RnicWorker *worker, int theirs);
+void rnic_worker_halt(RnicWorker *worker, RnicWorkerFn *fn);
+
+/* Turns and requests run again.  What did not run meanwhile is the caller's to
+ * schedule, except for requests.  Main loop. */
+void rnic_worker_go(RnicWorker *worker);
+
+/* What runs in the worker is to return at once. */
+static inline bool rnic_worker_halted(const RnicWorker *worker)
+{
+    return qatomic_read(&worker->halted);
+}
+
+/*
+ * Something waits for the worker: it has been scheduled there once more than
+ * rnic_worker_served() says.  Any thread.
+ */
+static inline void rnic_worker_wanted(RnicWorker *worker)
+{
+    qatomic_inc(&worker->waiting);
+}
+
+static inline void rnic_worker_served(RnicWorker *worker)
+{
+    qatomic_dec(&worker->waiting);
+}
+
+/* Whether anything waits for the worker.  The worker's thread. */
+static inline bool rnic_worker_is_wanted(const RnicWorker *worker)
+{
+    return qatomic_read(&worker->waiting) > 0;
+}
 
 /* A turn of QP @qpn begins.  The worker's thread. */
 void rnic_worker_count_turn(RnicWorker *worker, uint32_t qpn);
 
-/*
- * Somebody has something for the worker to do, soon to be scheduled.  Any
- * thread.  Does away with it: a turn that is going to see to all there is.
- */
-static inline void rnic_worker_want(RnicWorker *worker, bool wanted)
-{
-    qatomic_set(&worker->wanted, wanted);
-}
-
-/* It need not look for more to do. */
-static inline bool rnic_worker_wanted(const RnicWorker *worker)
-{
-    return qatomic_read(&worker->wanted);
-}
-
 /* The worker with the fewest QPs, one more from now on.  Main loop. */
 RnicWorker *rnic_worker_take(RnicState *s);
 void rnic_worker_release(RnicWorker *worker);
-
-/*
- * Run @fn in the worker, between two turns, and wait until it is done.  Called
- * under the big lock, hence one at a time, without the TPT lock; workers never
- * wait for the big lock, so this takes no longer than a turn.  From within the
- * worker it is a plain call.
- */
-void rnic_worker_call(RnicWorker *worker, RnicWorkerFn *fn, void *opaque);
 
 #endif /* HW_RNIC_WORKER_H */

@@ -47,7 +47,7 @@ static RnicAccessResult check_region(const RnicStag *region,
     RnicAccessResult result;
     uint64_t offset;
 
-    if (region->pdn != who->pdn) {
+    if (region->pd != who->pd) {
         return RNIC_ACCESS_INVALID_PD;
     }
     if ((region->access & need) != need) {
@@ -68,7 +68,7 @@ static RnicAccessResult check_window(RnicState *s, const RnicStag *window,
                                      uint64_t len, uint8_t need,
                                      RnicTarget *target)
 {
-    const RnicStag *region = rnic_table_get(&s->tpt.entries,
+    const RnicStag *region = rnic_table_get(&s->tpt->entries,
                                             window->mr_index);
     RnicAccessResult result;
     uint64_t offset;
@@ -221,7 +221,7 @@ bool rnic_target_write(RnicState *s, const RnicTarget *target,
 static bool is_owner(const RnicStag *entry, const RnicAccessor *who)
 {
     return entry->kind == RNIC_STAG_MW && entry->valid
-           ? entry->qpn == who->qpn : entry->pdn == who->pdn;
+           ? entry->qpn == who->qpn : entry->pd == who->pd;
 }
 
 /* "Invalidate" of chapter 7's access checks, in that order. */
@@ -248,7 +248,7 @@ static RnicAccessResult invalidate(RnicState *s, const RnicAccessor *who,
         return RNIC_ACCESS_RIGHTS;
     }
     if (entry->kind == RNIC_STAG_MW && entry->valid) {
-        rnic_window_unbind(s, entry, who->pdn);
+        rnic_window_unbind(s, entry, who->pd);
     }
     if (rnic_is_region(entry)) {
         /* V7.8-9: the list is nobody's any more, its room stays. */

@@ -1,5 +1,5 @@
 /*
- * rnic: an entry of the TPT, private to tpt*.c
+ * rnic: the inside of the TPT, private to this folder
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -7,7 +7,18 @@
 #ifndef HW_RNIC_TPT_ENTRY_H
 #define HW_RNIC_TPT_ENTRY_H
 
-#include "hw/rnic/base/rnic.h"
+#include "pd.h"
+#include "tpt.h"
+
+struct RnicTpt {
+    GRWLock lock;
+    QemuMutex turnstile;        /* a waiting writer lets no new reader in */
+    RnicObjectTable entries;    /* RnicStag by STag index, tpt.c */
+    uint32_t stags;             /* of entries; atomic */
+    uint64_t pages;             /* page list entries held by all regions */
+    uint64_t max_pages;
+    uint64_t mappings;          /* made so far, see RnicTarget */
+};
 
 /*
  * The memory of a region: a physical buffer list and the part of it that is
@@ -29,7 +40,7 @@ typedef struct RnicBuffer {
  */
 typedef struct RnicStag {
     uint8_t kind;               /* RNIC_STAG_* */
-    uint32_t pdn;
+    RnicPd *pd;                 /* held */
     bool remote_access;         /* MR: RAF, may be given remote rights */
     bool valid;                 /* STag state, 7.2.2 and 7.10.5 */
     uint8_t key;
@@ -42,18 +53,14 @@ typedef struct RnicStag {
     /* Memory Windows */
     uint32_t mr_index;          /* the region it is bound to */
     uint32_t qpn;               /* the QP it is bound through */
+    uint32_t *qp_windows;       /* of that QP, see RnicAccessor */
     uint64_t mr_offset;         /* of its first octet in the region */
     uint64_t length;
 } RnicStag;
 
-/* Page sizes a region may use, as bits: 4 KiB to 1 TiB. */
-#define RNIC_PAGE_SIZES         0x000001fffffff000ULL
 /* Block sizes, octets. */
 #define RNIC_BLOCK_MIN          1
 #define RNIC_BLOCK_MAX          (1ULL << 40)
-/* Region lengths beyond this are refused. */
-#define RNIC_MAX_REGION         (1ULL << 46)
-#define RNIC_MAX_FAST_REGISTER_PAGES 1024
 
 static inline uint32_t rnic_stag_value(uint32_t index, uint8_t key)
 {
@@ -63,7 +70,7 @@ static inline uint32_t rnic_stag_value(uint32_t index, uint8_t key)
 /* The entry of @stag's index, whatever its key; NULL if not allocated. */
 static inline RnicStag *rnic_tpt_entry(RnicState *s, uint32_t stag)
 {
-    return rnic_table_get(&s->tpt.entries, stag >> 8);
+    return rnic_table_get(&s->tpt->entries, stag >> 8);
 }
 
 static inline bool rnic_is_region(const RnicStag *entry)
@@ -76,11 +83,11 @@ void rnic_tpt_begin_change(RnicState *s);
 void rnic_tpt_end_change(RnicState *s);
 
 /*
- * A new entry of @kind, Invalid; for a region with a buffer of @max_pages
- * entries from the pool.  NULL when there is no index or no room in the pool.
+ * A new entry of @kind, Invalid; a region names @buffer.  NULL when there is no
+ * index.
  */
-RnicStag *rnic_tpt_create(RnicState *s, uint8_t kind, uint32_t pdn,
-                          uint32_t max_pages, uint32_t *index);
+RnicStag *rnic_tpt_create(RnicState *s, uint8_t kind, RnicPd *pd,
+                          RnicBuffer *buffer, uint32_t *index);
 void rnic_tpt_destroy(RnicState *s, uint32_t index, RnicStag *entry);
 
 /* Valid from now on, through a mapping that nobody has seen yet. */
@@ -89,12 +96,16 @@ void rnic_stag_set_valid(RnicState *s, RnicStag *entry);
 /* Name another buffer; the old one goes when nobody names it any more. */
 void rnic_stag_set_buffer(RnicState *s, RnicStag *entry, RnicBuffer *buffer);
 /* Move to another PD. */
-void rnic_stag_set_pd(RnicState *s, RnicStag *entry, uint32_t pdn);
+void rnic_stag_set_pd(RnicStag *entry, RnicPd *pd);
 
-/* A buffer of @max_pages entries, named by nobody yet; NULL: no room. */
+/*
+ * A buffer of @max_pages entries, charged to the pool, that no region names yet;
+ * NULL: no room.  And give up one that no region names, if there is one.
+ */
 RnicBuffer *rnic_buffer_new(RnicState *s, uint32_t max_pages);
+void rnic_buffer_drop(RnicState *s, RnicBuffer *buffer);
 
-/* ------------------------------------------------ tpt-register.c */
+/* ---------------------------------------------------- register.c */
 
 /* What Register, Reregister and Fast-Register are given. */
 typedef struct RnicRegistration {
@@ -110,22 +121,21 @@ typedef struct RnicRegistration {
 /* Figure 18, and that no unknown bit is set. */
 bool rnic_access_valid(uint32_t access);
 
-/*
- * Check @r by the rules of 7.3.2 and read its list (at most @max_pages
- * entries).  On success @pages is the caller's.
- */
-enum rnic_admin_status rnic_registration_check(RnicState *s,
-                                               const RnicRegistration *r,
-                                               uint32_t max_pages,
-                                               RnicPages *pages);
+/* V7.4-3: no remote right without the Remote Access Flag. */
+bool rnic_remote_access_ok(uint32_t access, bool flag);
+
+/* The rules of 7.3.2 that need no list, and those that its form decides. */
+enum rnic_admin_status rnic_registration_form(const RnicRegistration *r);
+enum rnic_admin_status rnic_registration_fits(const RnicRegistration *r,
+                                              const RnicPages *pages);
 
 /* Put a checked registration into force: the region becomes Valid. */
 void rnic_region_commit(RnicState *s, RnicStag *region,
                         const RnicRegistration *r, const RnicPages *pages);
 
-/* ---------------------------------------------------- tpt-window.c */
+/* ------------------------------------------------------ window.c */
 
-/* A Valid window becomes Invalid and owned by the PD @pdn. */
-void rnic_window_unbind(RnicState *s, RnicStag *window, uint32_t pdn);
+/* A Valid window becomes Invalid and owned by @pd. */
+void rnic_window_unbind(RnicState *s, RnicStag *window, RnicPd *pd);
 
 #endif /* HW_RNIC_TPT_ENTRY_H */

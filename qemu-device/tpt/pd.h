@@ -1,6 +1,9 @@
 /*
  * rnic: protection domains
  *
+ * The table of PDs, and their life, are the main loop's.  Whoever uses a PD
+ * holds a reference, and a PD that is in use stays.
+ *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
 
@@ -9,17 +12,26 @@
 
 #include "hw/rnic/base/rnic.h"
 
+/* Admin commands. */
 enum rnic_admin_status rnic_pd_alloc(RnicState *s,
                                      const struct rnic_admin_sqe *sqe,
                                      struct rnic_admin_cqe *cqe);
 enum rnic_admin_status rnic_pd_dealloc(RnicState *s,
                                        const struct rnic_admin_sqe *sqe);
+/* Free every PD; none is in use. */
 void rnic_pd_reset(RnicState *s);
 
-bool rnic_pd_exists(RnicState *s, uint32_t pdn);
+/* NULL if there is no such PD.  Main loop. */
+RnicPd *rnic_pd_get(RnicState *s, uint32_t pdn);
 
-/* A QP, MR, MW or S-RQ comes to use @pdn, which exists, or ceases to. */
-void rnic_pd_ref(RnicState *s, uint32_t pdn);
-void rnic_pd_unref(RnicState *s, uint32_t pdn);
+/* Any thread. */
+uint32_t rnic_pd_number(const RnicPd *pd);
+
+/*
+ * A QP, MR, MW, S-RQ or command comes to use @pd, or ceases to.  Any thread
+ * that knows of another use, or the main loop.
+ */
+void rnic_pd_ref(RnicPd *pd);
+void rnic_pd_unref(RnicPd *pd);
 
 #endif /* HW_RNIC_PD_H */

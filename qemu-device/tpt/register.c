@@ -5,7 +5,6 @@
  */
 
 #include "qemu/osdep.h"
-#include "pd.h"
 #include "entry.h"
 #include "hw/rnic/base/trace.h"
 
@@ -18,6 +17,9 @@ enum {
     KNOWN_FLAGS = RNIC_MR_BLOCK_LIST | RNIC_MR_REMOTE_ACCESS,
     KNOWN_CHANGE = RNIC_REREGISTER_PD | RNIC_REREGISTER_ACCESS |
                    RNIC_REREGISTER_TRANSLATION,
+
+    /* Entries of a list that are read at a stretch. */
+    ENTRIES_PER_PART = 32 * 1024,
 };
 
 /* ----------------------------------------------------------- rules */
@@ -34,7 +36,7 @@ bool rnic_access_valid(uint32_t access)
 }
 
 /* V7.4-3: no remote right without the Remote Access Flag. */
-static bool remote_access_ok(uint32_t access, bool flag)
+bool rnic_remote_access_ok(uint32_t access, bool flag)
 {
     return flag || !(access & REMOTE_ACCESS);
 }
@@ -47,8 +49,8 @@ static bool va_ok(const RnicPages *pages, uint64_t first_byte_offset,
            (length == 0 || va <= UINT64_MAX - (length - 1));
 }
 
-static enum rnic_admin_status check_arithmetic(const RnicRegistration *r,
-                                               const RnicPages *pages)
+enum rnic_admin_status rnic_registration_fits(const RnicRegistration *r,
+                                              const RnicPages *pages)
 {
     if (r->first_byte_offset >= pages->size) {
         return RNIC_ST_INVALID_FBO;
@@ -73,28 +75,12 @@ static bool buffer_size_ok(const RnicRegistration *r)
            (RNIC_PAGE_SIZES >> r->pages.page_shift & 1);
 }
 
-enum rnic_admin_status rnic_registration_check(RnicState *s,
-                                               const RnicRegistration *r,
-                                               uint32_t max_pages,
-                                               RnicPages *pages)
+enum rnic_admin_status rnic_registration_form(const RnicRegistration *r)
 {
-    enum rnic_admin_status status;
-
     if (r->length > RNIC_MAX_REGION) {
         return RNIC_ST_INVALID_LENGTH;
     }
-    if (!buffer_size_ok(r)) {
-        return RNIC_ST_INVALID_PBL_SIZE;
-    }
-    status = rnic_pages_read(s, &r->pages, max_pages, r->block_size, pages);
-    if (status != RNIC_ST_OK) {
-        return status;
-    }
-    status = check_arithmetic(r, pages);
-    if (status != RNIC_ST_OK) {
-        rnic_pages_free(pages);
-    }
-    return status;
+    return buffer_size_ok(r) ? RNIC_ST_OK : RNIC_ST_INVALID_PBL_SIZE;
 }
 
 void rnic_region_commit(RnicState *s, RnicStag *region,
@@ -114,16 +100,30 @@ void rnic_region_commit(RnicState *s, RnicStag *region,
 
 /* -------------------------------------------------------- allocate */
 
-enum rnic_admin_status rnic_tpt_alloc_stag(RnicState *s,
-                                           const struct rnic_admin_sqe *sqe,
-                                           struct rnic_admin_cqe *cqe)
+/* A new Invalid region with room for @max_pages entries; NULL: no room. */
+static RnicStag *region_create(RnicState *s, RnicPd *pd, uint32_t max_pages,
+                               uint32_t *index)
 {
-    uint32_t pdn = le32_to_cpu(sqe->alloc_stag.pdn);
-    uint32_t max_pages = le32_to_cpu(sqe->alloc_stag.max_pages);
+    RnicBuffer *buffer = rnic_buffer_new(s, max_pages);
+    RnicStag *region;
+
+    if (!buffer) {
+        return NULL;
+    }
+    region = rnic_tpt_create(s, RNIC_STAG_MR, pd, buffer, index);
+    if (!region) {
+        rnic_buffer_drop(s, buffer);
+    }
+    return region;
+}
+
+enum rnic_admin_status rnic_tpt_alloc_stag(RnicAdminRequest *q)
+{
+    uint32_t max_pages = le32_to_cpu(q->sqe.alloc_stag.max_pages);
     RnicStag *region;
     uint32_t index;
 
-    if (!rnic_pd_exists(s, pdn)) {
+    if (!q->pd) {
         return RNIC_ST_INVALID_PD;
     }
     if (max_pages == 0) {
@@ -132,18 +132,22 @@ enum rnic_admin_status rnic_tpt_alloc_stag(RnicState *s,
     if (max_pages > RNIC_MAX_FAST_REGISTER_PAGES) {
         return RNIC_ST_INSUFFICIENT_RESOURCES;      /* V9.2.6.1-3 */
     }
-    if (sqe->alloc_stag.remote_access > 1) {
+    if (q->sqe.alloc_stag.remote_access > 1) {
         return RNIC_ST_INVALID_MODIFIER;
     }
-    region = rnic_tpt_create(s, RNIC_STAG_MR, pdn, max_pages, &index);
+    rnic_tpt_write_lock(q->s);
+    region = region_create(q->s, q->pd, max_pages, &index);
+    if (region) {
+        region->remote_access = q->sqe.alloc_stag.remote_access;
+        region->key = q->sqe.alloc_stag.key;
+    }
+    rnic_tpt_write_unlock(q->s);
     if (!region) {
         return RNIC_ST_INSUFFICIENT_RESOURCES;
     }
-    region->remote_access = sqe->alloc_stag.remote_access;
-    region->key = sqe->alloc_stag.key;
-    cqe->number = cpu_to_le32(rnic_stag_value(index, region->key));
-    cqe->mr.pages = cpu_to_le32(max_pages);
-    trace_rnic_stag_allocated(index, pdn, max_pages);
+    q->cqe.number = cpu_to_le32(rnic_stag_value(index, q->sqe.alloc_stag.key));
+    q->cqe.mr.pages = cpu_to_le32(max_pages);
+    trace_rnic_stag_allocated(index, rnic_pd_number(q->pd), max_pages);
     return RNIC_ST_OK;
 }
 
@@ -191,54 +195,164 @@ static enum rnic_admin_status check_flags(RnicState *s,
                                                  : RNIC_ST_INVALID_MODIFIER;
 }
 
-enum rnic_admin_status rnic_tpt_register(RnicState *s,
-                                         const struct rnic_admin_sqe *sqe,
-                                         struct rnic_admin_cqe *cqe)
-{
-    uint32_t pdn = le32_to_cpu(sqe->register_mr.pdn);
-    uint64_t room = s->tpt.max_pages - s->tpt.pages;
-    uint32_t access = le32_to_cpu(sqe->register_mr.access);
-    enum rnic_admin_status status = check_flags(s, sqe);
+/*
+ * A list that is being read for a registration, one part at a time: it may have
+ * millions of entries, and the worker has QPs to serve.
+ */
+typedef struct ListInWork {
     RnicRegistration r;
-    RnicStag *region;
-    RnicPages pages;
-    uint32_t index;
+    RnicPagesReader reader;
+    RnicBuffer *buffer;         /* charged for it; NULL: it fits into the one
+                                 * that the region has */
+} ListInWork;
+
+static void list_free(RnicState *s, ListInWork *list)
+{
+    rnic_tpt_write_lock(s);
+    rnic_buffer_drop(s, list->buffer);
+    rnic_tpt_write_unlock(s);
+    rnic_pages_free(&list->reader.pages);
+    g_free(list);
+}
+
+void rnic_tpt_cancel(RnicAdminRequest *q)
+{
+    if (q->work) {
+        list_free(q->s, q->work);
+    }
+}
+
+/*
+ * Begin to read the list of @r, at most @max entries.  Whatever is more than
+ * @charged already, the list is charged to the pool before there is memory for it.
+ */
+static enum rnic_admin_status list_begin(RnicAdminRequest *q,
+                                         const RnicRegistration *r,
+                                         uint32_t charged)
+{
+    uint32_t count = le32_to_cpu(r->pages.count);
+    enum rnic_admin_status status = rnic_registration_form(r);
+    ListInWork *list;
 
     if (status != RNIC_ST_OK) {
         return status;
     }
-    if (sqe->register_mr.stag || sqe->register_mr.change) {
-        return RNIC_ST_INVALID_MODIFIER;
+    list = g_new0(ListInWork, 1);
+    list->r = *r;
+    if (count > charged) {
+        rnic_tpt_write_lock(q->s);
+        list->buffer = rnic_buffer_new(q->s, count);
+        rnic_tpt_write_unlock(q->s);
+        status = list->buffer ? RNIC_ST_OK : RNIC_ST_INSUFFICIENT_RESOURCES;
     }
-    if (!rnic_access_valid(access) ||
-        !remote_access_ok(access, remote_access_flag(sqe))) {
-        return RNIC_ST_INVALID_ACCESS_RIGHTS;
+    if (status == RNIC_ST_OK) {
+        status = rnic_pages_begin(&list->reader, &r->pages, UINT32_MAX,
+                                  r->block_size);
     }
-    if (!rnic_pd_exists(s, pdn)) {
-        return RNIC_ST_INVALID_PD;
-    }
-    registration_from_command(sqe, &r);
-    if (le32_to_cpu(r.pages.count) > room) {
-        return RNIC_ST_INSUFFICIENT_RESOURCES;
-    }
-    status = rnic_registration_check(s, &r, MIN(room, UINT32_MAX), &pages);
     if (status != RNIC_ST_OK) {
+        list_free(q->s, list);
         return status;
     }
-    region = rnic_tpt_create(s, RNIC_STAG_MR, pdn, pages.count, &index);
-    if (!region) {
-        rnic_pages_free(&pages);
-        return RNIC_ST_INSUFFICIENT_RESOURCES;
-    }
-    region->remote_access = remote_access_flag(sqe);
-    rnic_region_commit(s, region, &r, &pages);
-    cqe->number = cpu_to_le32(rnic_stag_value(index, region->key));
-    cqe->mr.pages = cpu_to_le32(region->buffer->max_pages);
-    trace_rnic_mr_registered(index, pdn, r.va, r.length, r.access);
+    q->work = list;
     return RNIC_ST_OK;
 }
 
+/* LATER until the whole list has been read, and is right. */
+static enum rnic_admin_status list_continue(RnicAdminRequest *q)
+{
+    ListInWork *list = q->work;
+    enum rnic_admin_status status = rnic_pages_continue(q->s, &list->reader,
+                                                        ENTRIES_PER_PART);
+
+    return status == RNIC_ST_OK
+           ? rnic_registration_fits(&list->r, &list->reader.pages) : status;
+}
+
+/* Put the list into force for @region.  Under the lock for writing. */
+static void list_commit(RnicState *s, RnicStag *region, ListInWork *list)
+{
+    if (list->buffer && list->buffer != region->buffer) {
+        rnic_stag_set_buffer(s, region, list->buffer);
+    }
+    list->buffer = NULL;
+    rnic_region_commit(s, region, &list->r, &list->reader.pages);
+    list->reader.pages = (RnicPages) { };
+}
+
+static enum rnic_admin_status register_begin(RnicAdminRequest *q)
+{
+    uint32_t access = le32_to_cpu(q->sqe.register_mr.access);
+    enum rnic_admin_status status = check_flags(q->s, &q->sqe);
+    RnicRegistration r;
+
+    if (status != RNIC_ST_OK) {
+        return status;
+    }
+    if (q->sqe.register_mr.stag || q->sqe.register_mr.change) {
+        return RNIC_ST_INVALID_MODIFIER;
+    }
+    if (!rnic_access_valid(access) ||
+        !rnic_remote_access_ok(access, remote_access_flag(&q->sqe))) {
+        return RNIC_ST_INVALID_ACCESS_RIGHTS;
+    }
+    if (!q->pd) {
+        return RNIC_ST_INVALID_PD;
+    }
+    registration_from_command(&q->sqe, &r);
+    return list_begin(q, &r, 0);
+}
+
+static enum rnic_admin_status register_end(RnicAdminRequest *q)
+{
+    ListInWork *list = q->work;
+    RnicStag *region;
+    uint32_t index;
+
+    rnic_tpt_write_lock(q->s);
+    region = rnic_tpt_create(q->s, RNIC_STAG_MR, q->pd, list->buffer, &index);
+    if (region) {
+        region->remote_access = remote_access_flag(&q->sqe);
+        list_commit(q->s, region, list);
+        q->cqe.mr.pages = cpu_to_le32(region->buffer->max_pages);
+    }
+    rnic_tpt_write_unlock(q->s);
+    if (!region) {
+        return RNIC_ST_INSUFFICIENT_RESOURCES;
+    }
+    q->cqe.number = cpu_to_le32(rnic_stag_value(index, list->r.key));
+    trace_rnic_mr_registered(index, rnic_pd_number(q->pd), list->r.va,
+                             list->r.length, list->r.access);
+    return RNIC_ST_OK;
+}
+
+enum rnic_admin_status rnic_tpt_register(RnicAdminRequest *q)
+{
+    enum rnic_admin_status status = q->work ? RNIC_ST_OK : register_begin(q);
+
+    if (status == RNIC_ST_OK) {
+        status = list_continue(q);
+    }
+    if (status == RNIC_ST_OK) {
+        status = register_end(q);
+    }
+    if (status != RNIC_ADMIN_LATER && q->work) {
+        list_free(q->s, q->work);
+    }
+    return status;
+}
+
 /* ------------------------------------------------------ reregister */
+
+/* The region that may be reregistered.  Under the lock. */
+static enum rnic_admin_status reregister_find(const RnicAdminRequest *q,
+                                              RnicStag **region)
+{
+    *region = rnic_tpt_entry(q->s, le32_to_cpu(q->sqe.register_mr.stag));
+    if (!*region || (*region)->kind != RNIC_STAG_MR) {
+        return RNIC_ST_INVALID_STAG;
+    }
+    return (*region)->windows ? RNIC_ST_MW_BOUND_TO_MR : RNIC_ST_OK;
+}
 
 /* What is not changed stays: fill in the registration from the region. */
 static void keep_unchanged(const RnicStag *region, uint32_t change,
@@ -253,115 +367,159 @@ static void keep_unchanged(const RnicStag *region, uint32_t change,
     }
 }
 
-/* A new page list, in the old buffer if it fits there (V7.3.2.3-12). */
-static enum rnic_admin_status new_translation(RnicState *s, RnicStag *region,
-                                              const RnicRegistration *r)
+static bool reregister_remote(const RnicAdminRequest *q,
+                              const RnicStag *region)
 {
-    uint64_t room = s->tpt.max_pages - s->tpt.pages;
-    uint64_t most = MAX(room, region->buffer->max_pages);
-    enum rnic_admin_status status;
-    RnicBuffer *buffer;
-    RnicPages pages;
-
-    if (le32_to_cpu(r->pages.count) > most) {
-        return RNIC_ST_INSUFFICIENT_RESOURCES;
-    }
-    status = rnic_registration_check(s, r, MIN(most, UINT32_MAX), &pages);
-    if (status != RNIC_ST_OK) {
-        return status;
-    }
-    if (pages.count > region->buffer->max_pages) {
-        buffer = rnic_buffer_new(s, pages.count);
-        if (!buffer) {
-            rnic_pages_free(&pages);
-            return RNIC_ST_INSUFFICIENT_RESOURCES;
-        }
-        rnic_stag_set_buffer(s, region, buffer);
-    }
-    rnic_region_commit(s, region, r, &pages);
-    return RNIC_ST_OK;
+    return le32_to_cpu(q->sqe.register_mr.change) & RNIC_REREGISTER_ACCESS
+           ? remote_access_flag(&q->sqe) : region->remote_access;
 }
 
-static enum rnic_admin_status reregister(RnicState *s, RnicStag *region,
-                                         const struct rnic_admin_sqe *sqe)
+/* All but the list.  Under the lock. */
+static enum rnic_admin_status reregister_check(RnicAdminRequest *q,
+                                               const RnicStag *region,
+                                               RnicRegistration *r)
 {
-    uint32_t change = le32_to_cpu(sqe->register_mr.change);
-    uint32_t pdn = le32_to_cpu(sqe->register_mr.pdn);
-    enum rnic_admin_status status = check_flags(s, sqe);
-    bool remote = change & RNIC_REREGISTER_ACCESS ? remote_access_flag(sqe)
-                                                  : region->remote_access;
-    RnicRegistration r;
+    uint32_t change = le32_to_cpu(q->sqe.register_mr.change);
+    enum rnic_admin_status status = check_flags(q->s, &q->sqe);
 
     if (status != RNIC_ST_OK || (change & ~KNOWN_CHANGE)) {
         return status != RNIC_ST_OK ? status : RNIC_ST_INVALID_MODIFIER;
     }
-    if ((change & RNIC_REREGISTER_PD) && !rnic_pd_exists(s, pdn)) {
+    if ((change & RNIC_REREGISTER_PD) && !q->pd) {
         return RNIC_ST_INVALID_PD;
     }
-    registration_from_command(sqe, &r);
-    keep_unchanged(region, change, &r);
-    if (!rnic_access_valid(r.access) || !remote_access_ok(r.access, remote)) {
+    registration_from_command(&q->sqe, r);
+    keep_unchanged(region, change, r);
+    if (!rnic_access_valid(r->access) ||
+        !rnic_remote_access_ok(r->access, reregister_remote(q, region))) {
         return RNIC_ST_INVALID_ACCESS_RIGHTS;
     }
-    if (change & RNIC_REREGISTER_TRANSLATION) {
-        status = new_translation(s, region, &r);
-    } else if (!region->valid) {
-        status = RNIC_ST_INVALID_MODIFIER;      /* nothing to keep */
-    }
-    if (status != RNIC_ST_OK) {
-        return status;
-    }
-    region->access = r.access;
-    region->key = r.key;
-    region->remote_access = remote;
-    if (change & RNIC_REREGISTER_PD) {
-        rnic_stag_set_pd(s, region, pdn);
-    }
-    return RNIC_ST_OK;
+    /* Without a new translation there has to be one to keep. */
+    return region->valid || (change & RNIC_REREGISTER_TRANSLATION)
+           ? RNIC_ST_OK : RNIC_ST_INVALID_MODIFIER;
 }
 
 /*
  * V7.3.2.3-6 and -7: a bad STag or a bound window leaves everything as it was;
  * after any other failure the region is gone.
  */
-enum rnic_admin_status rnic_tpt_reregister(RnicState *s,
-                                           const struct rnic_admin_sqe *sqe,
-                                           struct rnic_admin_cqe *cqe)
+static enum rnic_admin_status reregister_fail(RnicAdminRequest *q,
+                                              enum rnic_admin_status status)
 {
-    uint32_t stag = le32_to_cpu(sqe->register_mr.stag);
-    RnicStag *region = rnic_tpt_entry(s, stag);
-    enum rnic_admin_status status;
+    enum rnic_admin_status found;
+    RnicStag *region;
 
-    if (!region || region->kind != RNIC_STAG_MR) {
-        return RNIC_ST_INVALID_STAG;
+    rnic_tpt_write_lock(q->s);
+    found = reregister_find(q, &region);
+    if (found == RNIC_ST_OK) {
+        rnic_tpt_destroy(q->s, le32_to_cpu(q->sqe.register_mr.stag) >> 8,
+                         region);
     }
-    if (region->windows) {
-        return RNIC_ST_MW_BOUND_TO_MR;
+    rnic_tpt_write_unlock(q->s);
+    return found == RNIC_ST_OK ? status : found;
+}
+
+/*
+ * Check, and begin to read a new list if there is one.  It goes into the
+ * region's buffer if it fits there (V7.3.2.3-12).
+ */
+static enum rnic_admin_status reregister_begin(RnicAdminRequest *q)
+{
+    enum rnic_admin_status status;
+    uint32_t charged = 0;
+    RnicRegistration r;
+    RnicStag *region;
+
+    rnic_tpt_read_lock(q->s);
+    status = reregister_find(q, &region);
+    if (status == RNIC_ST_OK) {
+        status = reregister_check(q, region, &r);
+        charged = region->buffer->max_pages;
     }
-    status = reregister(s, region, sqe);
-    trace_rnic_mr_reregistered(stag >> 8, status);
+    rnic_tpt_read_unlock(q->s);
+    if (status == RNIC_ST_OK &&
+        (le32_to_cpu(q->sqe.register_mr.change) &
+         RNIC_REREGISTER_TRANSLATION)) {
+        status = list_begin(q, &r, charged);
+    }
+    return status;
+}
+
+/* Once more, since a QP may have changed the region meanwhile; then commit. */
+static enum rnic_admin_status reregister_commit(RnicAdminRequest *q)
+{
+    enum rnic_admin_status status;
+    RnicRegistration r;
+    RnicStag *region;
+    bool remote;
+
+    status = reregister_find(q, &region);
+    if (status == RNIC_ST_OK) {
+        status = reregister_check(q, region, &r);
+    }
     if (status != RNIC_ST_OK) {
-        rnic_tpt_destroy(s, stag >> 8, region);
         return status;
     }
-    cqe->number = cpu_to_le32(rnic_stag_value(stag >> 8, region->key));
-    cqe->mr.pages = cpu_to_le32(region->buffer->max_pages);
+    remote = reregister_remote(q, region);
+    if (q->work) {
+        list_commit(q->s, region, q->work);
+    }
+    region->access = r.access;
+    region->key = r.key;
+    region->remote_access = remote;
+    if (le32_to_cpu(q->sqe.register_mr.change) & RNIC_REREGISTER_PD) {
+        rnic_stag_set_pd(region, q->pd);
+    }
+    q->cqe.number = cpu_to_le32(rnic_stag_value(
+        le32_to_cpu(q->sqe.register_mr.stag) >> 8, region->key));
+    q->cqe.mr.pages = cpu_to_le32(region->buffer->max_pages);
     return RNIC_ST_OK;
+}
+
+static enum rnic_admin_status reregister_end(RnicAdminRequest *q)
+{
+    enum rnic_admin_status status;
+
+    rnic_tpt_write_lock(q->s);
+    status = reregister_commit(q);
+    rnic_tpt_write_unlock(q->s);
+    return status;
+}
+
+enum rnic_admin_status rnic_tpt_reregister(RnicAdminRequest *q)
+{
+    enum rnic_admin_status status = q->work ? RNIC_ST_OK : reregister_begin(q);
+
+    if (status == RNIC_ST_OK && q->work) {
+        status = list_continue(q);
+    }
+    if (status == RNIC_ST_OK) {
+        status = reregister_end(q);
+    }
+    if (status == RNIC_ADMIN_LATER) {
+        return status;
+    }
+    if (q->work) {
+        list_free(q->s, q->work);
+    }
+    trace_rnic_mr_reregistered(le32_to_cpu(q->sqe.register_mr.stag) >> 8,
+                               status);
+    return status == RNIC_ST_OK ? status : reregister_fail(q, status);
 }
 
 /* ---------------------------------------------------------- shared */
 
-static enum rnic_admin_status check_shared(RnicState *s, const RnicStag *source,
-                                           const struct rnic_admin_sqe *sqe)
+static enum rnic_admin_status shared_check(RnicAdminRequest *q,
+                                           const RnicStag *source)
 {
-    uint32_t access = le32_to_cpu(sqe->shared_mr.access);
-    uint32_t key = le32_to_cpu(sqe->shared_mr.stag) & 0xff;
+    uint32_t access = le32_to_cpu(q->sqe.shared_mr.access);
+    uint32_t key = le32_to_cpu(q->sqe.shared_mr.stag) & 0xff;
     const RnicBuffer *buffer;
 
     if (!rnic_is_region(source) || !source->valid || source->key != key) {
         return RNIC_ST_INVALID_STAG;
     }
-    if (!rnic_pd_exists(s, le32_to_cpu(sqe->shared_mr.pdn))) {
+    if (!q->pd) {
         return RNIC_ST_INVALID_PD;
     }
     if (!rnic_access_valid(access)) {
@@ -370,130 +528,48 @@ static enum rnic_admin_status check_shared(RnicState *s, const RnicStag *source,
     buffer = source->buffer;
     if (!(access & RNIC_ACCESS_ZERO_BASED) &&
         !va_ok(&buffer->pages, buffer->first_byte_offset,
-               le64_to_cpu(sqe->shared_mr.va), buffer->length)) {
+               le64_to_cpu(q->sqe.shared_mr.va), buffer->length)) {
         return RNIC_ST_INVALID_VA;
     }
     return RNIC_ST_OK;
 }
 
 /* 7.3.2.4: a second STag over the same list; the source becomes shared too. */
-enum rnic_admin_status rnic_tpt_register_shared(
-    RnicState *s, const struct rnic_admin_sqe *sqe,
-    struct rnic_admin_cqe *cqe)
+static enum rnic_admin_status shared_register(RnicAdminRequest *q)
 {
-    RnicStag *source = rnic_tpt_entry(s, le32_to_cpu(sqe->shared_mr.stag));
-    enum rnic_admin_status status = check_shared(s, source, sqe);
+    RnicStag *source = rnic_tpt_entry(q->s,
+                                      le32_to_cpu(q->sqe.shared_mr.stag));
+    enum rnic_admin_status status = shared_check(q, source);
     RnicStag *region;
     uint32_t index;
 
     if (status != RNIC_ST_OK) {
         return status;
     }
-    region = rnic_tpt_create(s, RNIC_STAG_SHARED_MR,
-                             le32_to_cpu(sqe->shared_mr.pdn), 0, &index);
+    region = rnic_tpt_create(q->s, RNIC_STAG_SHARED_MR, q->pd, source->buffer,
+                             &index);
     if (!region) {
         return RNIC_ST_INSUFFICIENT_RESOURCES;
     }
-    rnic_stag_set_buffer(s, region, source->buffer);
     source->kind = RNIC_STAG_SHARED_MR;
     region->remote_access = true;
-    region->key = sqe->shared_mr.key;
-    region->access = le32_to_cpu(sqe->shared_mr.access);
+    region->key = q->sqe.shared_mr.key;
+    region->access = le32_to_cpu(q->sqe.shared_mr.access);
     region->base = region->access & RNIC_ACCESS_ZERO_BASED
-                   ? 0 : le64_to_cpu(sqe->shared_mr.va);
-    rnic_stag_set_valid(s, region);
-    cqe->number = cpu_to_le32(rnic_stag_value(index, region->key));
-    trace_rnic_mr_shared(index, le32_to_cpu(sqe->shared_mr.stag) >> 8,
+                   ? 0 : le64_to_cpu(q->sqe.shared_mr.va);
+    rnic_stag_set_valid(q->s, region);
+    q->cqe.number = cpu_to_le32(rnic_stag_value(index, region->key));
+    trace_rnic_mr_shared(index, le32_to_cpu(q->sqe.shared_mr.stag) >> 8,
                          region->access);
     return RNIC_ST_OK;
 }
 
-/* --------------------------------------------------- Fast-Register */
-
-/* The completion status that says what an admin status says (figure 36). */
-static enum rnic_wc_status completion_status(enum rnic_admin_status status)
+enum rnic_admin_status rnic_tpt_register_shared(RnicAdminRequest *q)
 {
-    switch (status) {
-    case RNIC_ST_OK:
-        return RNIC_WC_SUCCESS;
-    case RNIC_ST_INVALID_FBO:
-        return RNIC_WC_INVALID_FBO;
-    case RNIC_ST_INVALID_LENGTH:
-        return RNIC_WC_INVALID_REGISTER_LENGTH;
-    case RNIC_ST_INVALID_VA:
-        return RNIC_WC_INVALID_VA;
-    case RNIC_ST_INVALID_PBL_SIZE:
-        return RNIC_WC_INVALID_PBL_SIZE;
-    case RNIC_ST_INVALID_PBL_ENTRY:
-        return RNIC_WC_INVALID_PBL_ENTRY;
-    case RNIC_ST_DMA_ERROR:
-    case RNIC_ST_INSUFFICIENT_RESOURCES:
-        return RNIC_WC_QP_CATASTROPHIC;
-    default:
-        return RNIC_WC_INVALID_WQE;
-    }
-}
+    enum rnic_admin_status status;
 
-static enum rnic_wc_status check_fast_register(const RnicAccessor *who,
-                                               const RnicStag *region,
-                                               const RnicRegistration *r)
-{
-    if (!region || region->kind != RNIC_STAG_MR) {
-        return RNIC_WC_INVALID_STAG;
-    }
-    if (region->pdn != who->pdn) {
-        return RNIC_WC_INVALID_PD;
-    }
-    if (region->valid) {
-        return RNIC_WC_STAG_NOT_INVALID;
-    }
-    if (le32_to_cpu(r->pages.count) > region->buffer->max_pages) {
-        return RNIC_WC_PBL_TOO_LONG;
-    }
-    if (!rnic_access_valid(r->access) ||
-        !remote_access_ok(r->access, region->remote_access)) {
-        return RNIC_WC_INVALID_ACCESS_RIGHTS;
-    }
-    return RNIC_WC_SUCCESS;
-}
-
-static enum rnic_wc_status
-fast_register(RnicState *s, const RnicAccessor *who,
-              const struct rnic_fast_register_wqe *wqe)
-{
-    uint32_t stag = le32_to_cpu(wqe->stag);
-    RnicStag *region = rnic_tpt_entry(s, stag);
-    RnicRegistration r = {
-        .va = le64_to_cpu(wqe->va),
-        .length = le64_to_cpu(wqe->length),
-        .first_byte_offset = le32_to_cpu(wqe->first_byte_offset),
-        .access = wqe->access,
-        .key = stag & 0xff,
-        .pages = wqe->pages,
-    };
-    enum rnic_wc_status status = check_fast_register(who, region, &r);
-    RnicPages pages;
-
-    if (status != RNIC_WC_SUCCESS) {
-        return status;
-    }
-    status = completion_status(
-        rnic_registration_check(s, &r, region->buffer->max_pages, &pages));
-    if (status == RNIC_WC_SUCCESS) {
-        rnic_region_commit(s, region, &r, &pages);
-        trace_rnic_mr_fast_registered(stag >> 8, r.va, r.length, r.access);
-    }
-    return status;
-}
-
-enum rnic_wc_status
-rnic_tpt_fast_register(RnicState *s, const RnicAccessor *who,
-                       const struct rnic_fast_register_wqe *wqe)
-{
-    enum rnic_wc_status status;
-
-    rnic_tpt_begin_change(s);
-    status = fast_register(s, who, wqe);
-    rnic_tpt_end_change(s);
+    rnic_tpt_write_lock(q->s);
+    status = shared_register(q);
+    rnic_tpt_write_unlock(q->s);
     return status;
 }

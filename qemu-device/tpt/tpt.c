@@ -5,27 +5,34 @@
  */
 
 #include "qemu/osdep.h"
-#include "hw/rnic/pci/admin.h"
-#include "hw/rnic/guest/dma.h"
-#include "pd.h"
+#include "hw/rnic/guest/bulk.h"
 #include "entry.h"
 #include "hw/rnic/base/trace.h"
 
 void rnic_tpt_init(RnicState *s)
 {
-    g_rw_lock_init(&s->tpt.lock);
-    qemu_mutex_init(&s->tpt.turnstile);
-    rnic_table_init(&s->tpt.entries, s->config.max_mr);
-    s->tpt.pages = 0;
-    s->tpt.mappings = 0;
-    s->tpt.max_pages = s->config.max_mr_pages;
+    RnicTpt *tpt = g_new0(RnicTpt, 1);
+
+    g_rw_lock_init(&tpt->lock);
+    qemu_mutex_init(&tpt->turnstile);
+    rnic_table_init(&tpt->entries, s->config.max_mr);
+    tpt->max_pages = s->config.max_mr_pages;
+    s->tpt = tpt;
 }
 
 void rnic_tpt_cleanup(RnicState *s)
 {
-    rnic_table_cleanup(&s->tpt.entries);
-    qemu_mutex_destroy(&s->tpt.turnstile);
-    g_rw_lock_clear(&s->tpt.lock);
+    RnicTpt *tpt = g_steal_pointer(&s->tpt);
+
+    rnic_table_cleanup(&tpt->entries);
+    qemu_mutex_destroy(&tpt->turnstile);
+    g_rw_lock_clear(&tpt->lock);
+    g_free(tpt);
+}
+
+uint32_t rnic_tpt_stags(RnicState *s)
+{
+    return qatomic_read(&s->tpt->stags);
 }
 
 /* ------------------------------------------------------------ lock */
@@ -33,26 +40,26 @@ void rnic_tpt_cleanup(RnicState *s)
 /* Without the turnstile busy readers could keep a writer out for ever. */
 void rnic_tpt_read_lock(RnicState *s)
 {
-    qemu_mutex_lock(&s->tpt.turnstile);
-    g_rw_lock_reader_lock(&s->tpt.lock);
-    qemu_mutex_unlock(&s->tpt.turnstile);
+    qemu_mutex_lock(&s->tpt->turnstile);
+    g_rw_lock_reader_lock(&s->tpt->lock);
+    qemu_mutex_unlock(&s->tpt->turnstile);
 }
 
 void rnic_tpt_read_unlock(RnicState *s)
 {
-    g_rw_lock_reader_unlock(&s->tpt.lock);
+    g_rw_lock_reader_unlock(&s->tpt->lock);
 }
 
 void rnic_tpt_write_lock(RnicState *s)
 {
-    qemu_mutex_lock(&s->tpt.turnstile);
-    g_rw_lock_writer_lock(&s->tpt.lock);
+    qemu_mutex_lock(&s->tpt->turnstile);
+    g_rw_lock_writer_lock(&s->tpt->lock);
 }
 
 void rnic_tpt_write_unlock(RnicState *s)
 {
-    g_rw_lock_writer_unlock(&s->tpt.lock);
-    qemu_mutex_unlock(&s->tpt.turnstile);
+    g_rw_lock_writer_unlock(&s->tpt->lock);
+    qemu_mutex_unlock(&s->tpt->turnstile);
 }
 
 void rnic_tpt_begin_change(RnicState *s)
@@ -73,19 +80,19 @@ RnicBuffer *rnic_buffer_new(RnicState *s, uint32_t max_pages)
 {
     RnicBuffer *buffer;
 
-    if (max_pages > s->tpt.max_pages - s->tpt.pages) {
+    if (max_pages > s->tpt->max_pages - s->tpt->pages) {
         return NULL;
     }
-    s->tpt.pages += max_pages;
+    s->tpt->pages += max_pages;
     buffer = g_new0(RnicBuffer, 1);
     buffer->max_pages = max_pages;
     return buffer;
 }
 
-static void buffer_put(RnicState *s, RnicBuffer *buffer)
+void rnic_buffer_drop(RnicState *s, RnicBuffer *buffer)
 {
-    if (buffer && --buffer->regions == 0) {
-        s->tpt.pages -= buffer->max_pages;
+    if (buffer) {
+        s->tpt->pages -= buffer->max_pages;
         rnic_pages_free(&buffer->pages);
         g_free(buffer);
     }
@@ -99,46 +106,40 @@ void rnic_stag_set_buffer(RnicState *s, RnicStag *entry, RnicBuffer *buffer)
         buffer->regions++;
     }
     entry->buffer = buffer;
-    buffer_put(s, old);
+    if (old && --old->regions == 0) {
+        rnic_buffer_drop(s, old);
+    }
 }
 
 /* --------------------------------------------------------- entries */
 
-void rnic_stag_set_pd(RnicState *s, RnicStag *entry, uint32_t pdn)
+void rnic_stag_set_pd(RnicStag *entry, RnicPd *pd)
 {
-    rnic_pd_ref(s, pdn);
-    rnic_pd_unref(s, entry->pdn);
-    entry->pdn = pdn;
+    rnic_pd_ref(pd);
+    rnic_pd_unref(entry->pd);
+    entry->pd = pd;
 }
 
 void rnic_stag_set_valid(RnicState *s, RnicStag *entry)
 {
     entry->valid = true;
-    entry->mapping = ++s->tpt.mappings;
+    entry->mapping = ++s->tpt->mappings;
 }
 
-RnicStag *rnic_tpt_create(RnicState *s, uint8_t kind, uint32_t pdn,
-                          uint32_t max_pages, uint32_t *index)
+RnicStag *rnic_tpt_create(RnicState *s, uint8_t kind, RnicPd *pd,
+                          RnicBuffer *buffer, uint32_t *index)
 {
-    RnicBuffer *buffer = NULL;
-    RnicStag *entry;
+    RnicStag *entry = g_new0(RnicStag, 1);
 
-    entry = g_new0(RnicStag, 1);
-    *index = rnic_table_insert(&s->tpt.entries, entry);
-    if (*index && max_pages) {
-        buffer = rnic_buffer_new(s, max_pages);
-        if (!buffer) {
-            rnic_table_remove(&s->tpt.entries, *index);
-            *index = 0;
-        }
-    }
+    *index = rnic_table_insert(&s->tpt->entries, entry);
     if (!*index) {
         g_free(entry);
         return NULL;
     }
+    qatomic_inc(&s->tpt->stags);
     entry->kind = kind;
-    entry->pdn = pdn;
-    rnic_pd_ref(s, pdn);
+    entry->pd = pd;
+    rnic_pd_ref(pd);
     rnic_stag_set_buffer(s, entry, buffer);
     return entry;
 }
@@ -146,10 +147,11 @@ RnicStag *rnic_tpt_create(RnicState *s, uint8_t kind, uint32_t pdn,
 void rnic_tpt_destroy(RnicState *s, uint32_t index, RnicStag *entry)
 {
     if (entry->kind == RNIC_STAG_MW && entry->valid) {
-        rnic_window_unbind(s, entry, entry->pdn);
+        rnic_window_unbind(s, entry, entry->pd);
     }
-    rnic_table_remove(&s->tpt.entries, index);
-    rnic_pd_unref(s, entry->pdn);
+    rnic_table_remove(&s->tpt->entries, index);
+    qatomic_dec(&s->tpt->stags);
+    rnic_pd_unref(entry->pd);
     rnic_stag_set_buffer(s, entry, NULL);
     g_free(entry);
 }
@@ -160,19 +162,19 @@ void rnic_tpt_reset(RnicState *s)
     RnicStag *entry;
     uint32_t index;
 
-    RNIC_TABLE_FOREACH(&s->tpt.entries, index, entry) {
+    RNIC_TABLE_FOREACH(&s->tpt->entries, index, entry) {
         if (entry->kind == RNIC_STAG_MW) {
             rnic_tpt_destroy(s, index, entry);
         }
     }
-    RNIC_TABLE_FOREACH(&s->tpt.entries, index, entry) {
+    RNIC_TABLE_FOREACH(&s->tpt->entries, index, entry) {
         rnic_tpt_destroy(s, index, entry);
     }
 }
 
 /* -------------------------------------------------- admin commands */
 
-static void fill_region(const RnicStag *entry, struct rnic_mr_attr *attr)
+static void tpt_fill_region(const RnicStag *entry, struct rnic_mr_attr *attr)
 {
     const RnicBuffer *buffer = entry->buffer;
 
@@ -185,10 +187,10 @@ static void fill_region(const RnicStag *entry, struct rnic_mr_attr *attr)
     attr->bound_windows = cpu_to_le32(entry->windows);
 }
 
-static void fill_window(RnicState *s, const RnicStag *entry,
+static void tpt_fill_window(RnicState *s, const RnicStag *entry,
                         struct rnic_mr_attr *attr)
 {
-    const RnicStag *region = rnic_table_get(&s->tpt.entries, entry->mr_index);
+    const RnicStag *region = rnic_table_get(&s->tpt->entries, entry->mr_index);
 
     attr->length = cpu_to_le64(entry->length);
     attr->qpn = cpu_to_le32(entry->qpn);
@@ -198,49 +200,54 @@ static void fill_window(RnicState *s, const RnicStag *entry,
     }
 }
 
-/* V7.7-1, V7.10.3-1: each verb for its own kind only. */
-static enum rnic_admin_status query(RnicState *s,
-                                    const struct rnic_admin_sqe *sqe,
-                                    bool window)
+static void tpt_fill_entry(RnicState *s, uint32_t index, const RnicStag *entry,
+                       struct rnic_mr_attr *attr)
 {
-    uint32_t stag = le32_to_cpu(sqe->object.number);
-    const RnicStag *entry = rnic_tpt_entry(s, stag);
-    struct rnic_mr_attr attr = { };
-
-    if (!entry || (entry->kind == RNIC_STAG_MW) != window) {
-        return RNIC_ST_INVALID_STAG;
-    }
-    attr.stag = cpu_to_le32(rnic_stag_value(stag >> 8, entry->key));
-    attr.pdn = cpu_to_le32(entry->pdn);
-    attr.va = cpu_to_le64(entry->base);
-    attr.access = cpu_to_le32(entry->access);
-    attr.kind = entry->kind;
-    attr.valid = entry->valid;
-    if (window) {
-        fill_window(s, entry, &attr);
+    attr->stag = cpu_to_le32(rnic_stag_value(index, entry->key));
+    attr->pdn = cpu_to_le32(rnic_pd_number(entry->pd));
+    attr->va = cpu_to_le64(entry->base);
+    attr->access = cpu_to_le32(entry->access);
+    attr->kind = entry->kind;
+    attr->valid = entry->valid;
+    if (entry->kind == RNIC_STAG_MW) {
+        tpt_fill_window(s, entry, attr);
     } else {
-        fill_region(entry, &attr);
+        tpt_fill_region(entry, attr);
     }
-    return rnic_admin_bulk_write(s, sqe, &attr, sizeof(attr));
 }
 
-enum rnic_admin_status rnic_tpt_query_mr(RnicState *s,
-                                         const struct rnic_admin_sqe *sqe)
+/* V7.7-1, V7.10.3-1: each verb for its own kind only. */
+static enum rnic_admin_status tpt_query(RnicAdminRequest *q, bool window)
 {
-    return query(s, sqe, false);
+    uint32_t stag = le32_to_cpu(q->sqe.object.number);
+    struct rnic_mr_attr attr = { };
+    const RnicStag *entry;
+    bool found;
+
+    rnic_tpt_read_lock(q->s);
+    entry = rnic_tpt_entry(q->s, stag);
+    found = entry && (entry->kind == RNIC_STAG_MW) == window;
+    if (found) {
+        tpt_fill_entry(q->s, stag >> 8, entry, &attr);
+    }
+    rnic_tpt_read_unlock(q->s);
+    return found ? rnic_bulk_write(q->s, &q->sqe, &attr, sizeof(attr))
+                 : RNIC_ST_INVALID_STAG;
 }
 
-enum rnic_admin_status rnic_tpt_query_mw(RnicState *s,
-                                         const struct rnic_admin_sqe *sqe)
+enum rnic_admin_status rnic_tpt_query_mr(RnicAdminRequest *q)
 {
-    return query(s, sqe, true);
+    return tpt_query(q, false);
+}
+
+enum rnic_admin_status rnic_tpt_query_mw(RnicAdminRequest *q)
+{
+    return tpt_query(q, true);
 }
 
 /* 7.9: the key is not looked at; windows hold a region. */
-enum rnic_admin_status rnic_tpt_dealloc(RnicState *s,
-                                        const struct rnic_admin_sqe *sqe)
+static enum rnic_admin_status tpt_dealloc(RnicState *s, uint32_t stag)
 {
-    uint32_t stag = le32_to_cpu(sqe->object.number);
     RnicStag *entry = rnic_tpt_entry(s, stag);
 
     if (!entry) {
@@ -252,4 +259,14 @@ enum rnic_admin_status rnic_tpt_dealloc(RnicState *s,
     rnic_tpt_destroy(s, stag >> 8, entry);
     trace_rnic_stag_deallocated(stag >> 8);
     return RNIC_ST_OK;
+}
+
+enum rnic_admin_status rnic_tpt_dealloc(RnicAdminRequest *q)
+{
+    enum rnic_admin_status status;
+
+    rnic_tpt_write_lock(q->s);
+    status = tpt_dealloc(q->s, le32_to_cpu(q->sqe.object.number));
+    rnic_tpt_write_unlock(q->s);
+    return status;
 }

@@ -15,30 +15,30 @@
 #ifndef HW_RNIC_TPT_H
 #define HW_RNIC_TPT_H
 
-#include "hw/rnic/rnic-hw.h"
-#include "hw/rnic/base/object-table.h"
+#include "hw/rnic/base/admin-request.h"
+#include "hw/rnic/base/rnic.h"
 #include "hw/rnic/guest/page-list.h"
 
 typedef struct RnicDmaMap RnicDmaMap;
 
-typedef struct RnicTpt {
-    GRWLock lock;
-    QemuMutex turnstile;        /* a waiting writer lets no new reader in */
-    RnicObjectTable entries;    /* RnicStag by STag index, tpt.c */
-    uint64_t pages;             /* page list entries held by all regions */
-    uint64_t max_pages;
-    uint64_t mappings;          /* made so far, see RnicTarget */
-} RnicTpt;
+/* Page sizes a region may use, as bits: 4 KiB to 1 TiB. */
+#define RNIC_PAGE_SIZES         0x000001fffffff000ULL
+/* Region lengths beyond this are refused. */
+#define RNIC_MAX_REGION         (1ULL << 46)
+/* Entries of the list of a region that is fast-registered. */
+#define RNIC_MAX_FAST_REGISTER_PAGES 1024
 
 void rnic_tpt_init(RnicState *s);
 void rnic_tpt_cleanup(RnicState *s);
-/* Under the lock for writing. */
+/* Free all entries.  No turn runs. */
 void rnic_tpt_reset(RnicState *s);
+/* STags of all kinds that exist.  Any thread. */
+uint32_t rnic_tpt_stags(RnicState *s);
 
 /*
- * The lock of the TPT, of the PDs and of the table of QPs.  A turn of a QP
- * reads from its beginning to its end; admin commands that change one of those
- * write.  Nobody calls a worker with it held.
+ * The lock of the TPT.  A turn of a QP reads from its beginning to its end;
+ * commands that change the TPT write, in a worker.  The main loop does not take
+ * it: it would wait for the turns of others.
  */
 void rnic_tpt_read_lock(RnicState *s);
 void rnic_tpt_read_unlock(RnicState *s);
@@ -68,9 +68,11 @@ typedef struct RnicTarget {
 
 /* On whose behalf memory is accessed. */
 typedef struct RnicAccessor {
-    uint32_t pdn;
+    RnicPd *pd;
     uint32_t qpn;
     bool stag_zero;             /* may use STag zero (local access only) */
+    uint32_t *windows;          /* how many are bound through the QP; it outlives
+                                 * them.  Under the lock for writing */
 } RnicAccessor;
 
 /*
@@ -141,27 +143,21 @@ rnic_tpt_fast_register(RnicState *s, const RnicAccessor *who,
 enum rnic_wc_status rnic_tpt_bind(RnicState *s, const RnicAccessor *who,
                                   const struct rnic_bind_wqe *wqe);
 
-/* Admin commands; tpt.c, tpt-register.c and tpt-window.c. */
-enum rnic_admin_status rnic_tpt_alloc_stag(RnicState *s,
-                                           const struct rnic_admin_sqe *sqe,
-                                           struct rnic_admin_cqe *cqe);
-enum rnic_admin_status rnic_tpt_register(RnicState *s,
-                                         const struct rnic_admin_sqe *sqe,
-                                         struct rnic_admin_cqe *cqe);
-enum rnic_admin_status rnic_tpt_reregister(RnicState *s,
-                                           const struct rnic_admin_sqe *sqe,
-                                           struct rnic_admin_cqe *cqe);
-enum rnic_admin_status rnic_tpt_register_shared(
-    RnicState *s, const struct rnic_admin_sqe *sqe,
-    struct rnic_admin_cqe *cqe);
-enum rnic_admin_status rnic_tpt_query_mr(RnicState *s,
-                                         const struct rnic_admin_sqe *sqe);
-enum rnic_admin_status rnic_tpt_query_mw(RnicState *s,
-                                         const struct rnic_admin_sqe *sqe);
-enum rnic_admin_status rnic_tpt_dealloc(RnicState *s,
-                                        const struct rnic_admin_sqe *sqe);
-enum rnic_admin_status rnic_tpt_alloc_mw(RnicState *s,
-                                         const struct rnic_admin_sqe *sqe,
-                                         struct rnic_admin_cqe *cqe);
+/*
+ * Admin commands; tpt.c, register.c and window.c.  In a worker, without the
+ * lock.  A handler that returns RNIC_ADMIN_LATER is called once more for its next
+ * part.
+ */
+enum rnic_admin_status rnic_tpt_alloc_stag(RnicAdminRequest *q);
+enum rnic_admin_status rnic_tpt_register(RnicAdminRequest *q);
+enum rnic_admin_status rnic_tpt_reregister(RnicAdminRequest *q);
+enum rnic_admin_status rnic_tpt_register_shared(RnicAdminRequest *q);
+enum rnic_admin_status rnic_tpt_query_mr(RnicAdminRequest *q);
+enum rnic_admin_status rnic_tpt_query_mw(RnicAdminRequest *q);
+enum rnic_admin_status rnic_tpt_dealloc(RnicAdminRequest *q);
+enum rnic_admin_status rnic_tpt_alloc_mw(RnicAdminRequest *q);
+
+/* The device is being reset: drop what a handler keeps between its parts. */
+void rnic_tpt_cancel(RnicAdminRequest *q);
 
 #endif /* HW_RNIC_TPT_H */

@@ -5,8 +5,6 @@
  */
 
 #include "qemu/osdep.h"
-#include "pd.h"
-#include "hw/rnic/verbs/qp.h"
 #include "entry.h"
 #include "hw/rnic/base/trace.h"
 
@@ -15,27 +13,29 @@ enum {
     WINDOW_ACCESS = REMOTE_ACCESS | RNIC_ACCESS_ZERO_BASED,
 };
 
-enum rnic_admin_status rnic_tpt_alloc_mw(RnicState *s,
-                                         const struct rnic_admin_sqe *sqe,
-                                         struct rnic_admin_cqe *cqe)
+enum rnic_admin_status rnic_tpt_alloc_mw(RnicAdminRequest *q)
 {
-    uint32_t pdn = le32_to_cpu(sqe->alloc_stag.pdn);
     RnicStag *window;
     uint32_t index;
 
-    if (sqe->alloc_stag.max_pages || sqe->alloc_stag.remote_access) {
+    if (q->sqe.alloc_stag.max_pages || q->sqe.alloc_stag.remote_access) {
         return RNIC_ST_INVALID_MODIFIER;
     }
-    if (!rnic_pd_exists(s, pdn)) {
+    if (!q->pd) {
         return RNIC_ST_INVALID_PD;
     }
-    window = rnic_tpt_create(s, RNIC_STAG_MW, pdn, 0, &index);
+    rnic_tpt_write_lock(q->s);
+    window = rnic_tpt_create(q->s, RNIC_STAG_MW, q->pd, NULL, &index);
+    if (window) {
+        window->key = q->sqe.alloc_stag.key;
+    }
+    rnic_tpt_write_unlock(q->s);
     if (!window) {
         return RNIC_ST_INSUFFICIENT_RESOURCES;
     }
-    window->key = sqe->alloc_stag.key;
-    cqe->number = cpu_to_le32(rnic_stag_value(index, window->key));
-    trace_rnic_mw_allocated(index, pdn);
+    q->cqe.number = cpu_to_le32(rnic_stag_value(index,
+                                                q->sqe.alloc_stag.key));
+    trace_rnic_mw_allocated(index, rnic_pd_number(q->pd));
     return RNIC_ST_OK;
 }
 
@@ -62,7 +62,7 @@ static enum rnic_wc_status check_stags(const RnicAccessor *who,
     if (!rnic_is_region(region) || !region->valid || region->key != mr_key) {
         return RNIC_WC_INVALID_REGION;
     }
-    if (window->pdn != region->pdn || window->pdn != who->pdn) {
+    if (window->pd != region->pd || window->pd != who->pd) {
         return RNIC_WC_INVALID_PD;
     }
     return RNIC_WC_SUCCESS;
@@ -128,9 +128,10 @@ static enum rnic_wc_status bind_window(RnicState *s, const RnicAccessor *who,
     window->mr_offset = va - region->base;
     window->mr_index = mr_stag >> 8;
     window->qpn = who->qpn;
+    window->qp_windows = who->windows;
     rnic_stag_set_valid(s, window);
     region->windows++;
-    rnic_qp_windows_changed(s, who->qpn, 1);
+    ++*window->qp_windows;
     trace_rnic_mw_bound(mw_stag >> 8, mr_stag >> 8, who->qpn, va,
                         window->length, window->access);
     return RNIC_WC_SUCCESS;
@@ -148,14 +149,15 @@ enum rnic_wc_status rnic_tpt_bind(RnicState *s, const RnicAccessor *who,
 }
 
 /* V7.10.4-2: back to the PD of the QP that did it. */
-void rnic_window_unbind(RnicState *s, RnicStag *window, uint32_t pdn)
+void rnic_window_unbind(RnicState *s, RnicStag *window, RnicPd *pd)
 {
-    RnicStag *region = rnic_table_get(&s->tpt.entries, window->mr_index);
+    RnicStag *region = rnic_table_get(&s->tpt->entries, window->mr_index);
 
     region->windows--;
-    rnic_qp_windows_changed(s, window->qpn, -1);
+    --*window->qp_windows;
     window->valid = false;
     window->mr_index = 0;
     window->qpn = 0;
-    rnic_stag_set_pd(s, window, pdn);
+    window->qp_windows = NULL;
+    rnic_stag_set_pd(window, pd);
 }

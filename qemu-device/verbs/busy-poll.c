@@ -6,11 +6,11 @@
  * itself for a while: while its guest waits for the same, the processor has
  * nothing better to do.
  *
- * It does have where many queue pairs are busy, or where no answer is due.  So
- * a worker polls for one queue pair at a time and only if it has served no other
- * of late; what comes in vain is tried less and less often; and whoever wants the
- * worker has it at once.  Only threads of the device's own poll: in others
- * there is somebody else to be served.
+ * Where many queue pairs are busy, or where no answer is due, the processor has
+ * something better to do.  So a worker polls for one queue pair at a time, and only
+ * if it has served no other of late; a poll in vain is followed by fewer polls; and
+ * a poll ends as soon as anything is scheduled in the worker.  Only threads of the
+ * device's own poll: others serve other devices too.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -41,7 +41,7 @@ static bool may_poll(const RnicQp *qp)
 
     return qp->s->config.busy_poll_us > 0 && worker->own &&
            worker->turns_in_a_row >= TURNS_ALONE &&
-           !rnic_worker_wanted(worker) && qp->state == RNIC_QPS_RTS &&
+           !rnic_worker_is_wanted(worker) && qp->state == RNIC_QPS_RTS &&
            !qp->stream->blocked && rnic_stream_watched(qp->stream);
 }
 
@@ -74,7 +74,8 @@ static const char *look_for_answer(RnicQp *qp)
         if (qp->bytes_received != before) {
             return "answered";
         }
-        if (rnic_worker_wanted(qp->worker)) {
+        if (rnic_worker_is_wanted(qp->worker) ||
+            rnic_worker_halted(qp->worker)) {
             return "called away";
         }
         if (!rnic_stream_watched(st)) {

@@ -7,7 +7,6 @@
 #include "qemu/osdep.h"
 #include "qemu/lockable.h"
 #include "qemu/timer.h"
-#include "hw/rnic/pci/admin.h"
 #include "cq.h"
 #include "hw/rnic/guest/event-queue.h"
 #include "hw/rnic/guest/queue-memory.h"
@@ -38,7 +37,7 @@ struct RnicCq {
     int64_t hold_ns;            /* how long events may be held, 0 at first */
 };
 
-static enum rnic_admin_status check_create(RnicState *s,
+static enum rnic_admin_status cq_check_create(RnicState *s,
                                            const struct rnic_admin_sqe *sqe)
 {
     uint32_t depth = le32_to_cpu(sqe->create_cq.depth);
@@ -60,7 +59,7 @@ static enum rnic_admin_status check_create(RnicState *s,
     return RNIC_ST_OK;
 }
 
-static void fill_result(const RnicCq *cq, struct rnic_admin_cqe *cqe)
+static void cq_fill_result(const RnicCq *cq, struct rnic_admin_cqe *cqe)
 {
     cqe->number = cpu_to_le32(cq->cqn);
     cqe->cq.depth = cpu_to_le32(cq->depth);
@@ -71,7 +70,7 @@ enum rnic_admin_status rnic_cq_create(RnicState *s,
                                       const struct rnic_admin_sqe *sqe,
                                       struct rnic_admin_cqe *cqe)
 {
-    enum rnic_admin_status status = check_create(s, sqe);
+    enum rnic_admin_status status = cq_check_create(s, sqe);
     uint32_t depth = le32_to_cpu(sqe->create_cq.depth);
     RnicQueueMemory mem;
     RnicCq *cq;
@@ -88,7 +87,7 @@ enum rnic_admin_status rnic_cq_create(RnicState *s,
     cq = g_new0(RnicCq, 1);
     cq->cqn = rnic_table_insert(&s->cqs, cq);
     if (!cq->cqn) {
-        rnic_queue_memory_free(&mem);
+        rnic_queue_memory_free(s, &mem);
         g_free(cq);
         return RNIC_ST_INSUFFICIENT_RESOURCES;
     }
@@ -101,7 +100,7 @@ enum rnic_admin_status rnic_cq_create(RnicState *s,
     if (cq->eq) {
         rnic_eq_ref(cq->eq);
     }
-    fill_result(cq, cqe);
+    cq_fill_result(cq, cqe);
     trace_rnic_cq_created(cq->cqn, depth, cq->eqn);
     return RNIC_ST_OK;
 }
@@ -115,18 +114,18 @@ enum rnic_admin_status rnic_cq_query(RnicState *s,
     if (!cq) {
         return RNIC_ST_INVALID_CQ;
     }
-    fill_result(cq, cqe);
+    cq_fill_result(cq, cqe);
     return RNIC_ST_OK;
 }
 
-static void destroy(RnicState *s, RnicCq *cq)
+static void cq_destroy(RnicState *s, RnicCq *cq)
 {
     trace_rnic_cq_destroyed(cq->cqn);
     rnic_table_remove(&s->cqs, cq->cqn);
     if (cq->eq) {
         rnic_eq_unref(cq->eq);
     }
-    rnic_queue_memory_free(&cq->mem);
+    rnic_queue_memory_free(s, &cq->mem);
     qemu_mutex_destroy(&cq->lock);
     g_free(cq);
 }
@@ -142,7 +141,7 @@ enum rnic_admin_status rnic_cq_destroy(RnicState *s,
     if (cq->users) {
         return RNIC_ST_CQ_IN_USE;
     }
-    destroy(s, cq);
+    cq_destroy(s, cq);
     return RNIC_ST_OK;
 }
 
@@ -152,7 +151,7 @@ void rnic_cq_reset(RnicState *s)
     uint32_t cqn;
 
     RNIC_TABLE_FOREACH(&s->cqs, cqn, cq) {
-        destroy(s, cq);
+        cq_destroy(s, cq);
     }
 }
 
@@ -176,14 +175,14 @@ void rnic_cq_unref(RnicCq *cq)
     cq->users--;
 }
 
-static void fail(RnicState *s, RnicCq *cq, enum rnic_async_event event)
+static void cq_fail(RnicState *s, RnicCq *cq, enum rnic_async_event event)
 {
     cq->failed = true;
     trace_rnic_err_cq_failed(cq->cqn, event);
     rnic_async_event(s, event, RNIC_RESOURCE_CQ, cq->cqn, 0, 0);
 }
 
-static bool has_room(RnicState *s, RnicCq *cq)
+static bool cq_has_room(RnicState *s, RnicCq *cq)
 {
     if (cq->producer - cq->consumer < cq->depth) {
         return true;
@@ -191,18 +190,18 @@ static bool has_room(RnicState *s, RnicCq *cq)
     if (!rnic_record_load32(s, &cq->mem,
                             offsetof(struct rnic_cq_record, consumer),
                             &cq->consumer)) {
-        fail(s, cq, RNIC_AE_CQ_ERROR);
+        cq_fail(s, cq, RNIC_AE_CQ_ERROR);
         return false;
     }
     if (cq->producer - cq->consumer >= cq->depth) {
-        fail(s, cq, RNIC_AE_CQ_OVERFLOW);
+        cq_fail(s, cq, RNIC_AE_CQ_OVERFLOW);
         return false;
     }
     return true;
 }
 
 /* The last word carries the phase: it must appear after all the others. */
-static bool write_cqe(RnicState *s, RnicCq *cq, const struct rnic_cqe *cqe)
+static bool cq_write_cqe(RnicState *s, RnicCq *cq, const struct rnic_cqe *cqe)
 {
     const uint32_t body = offsetof(struct rnic_cqe, status);
     uint64_t at = (uint64_t)(cq->producer & (cq->depth - 1)) * sizeof(*cqe);
@@ -213,7 +212,7 @@ static bool write_cqe(RnicState *s, RnicCq *cq, const struct rnic_cqe *cqe)
            rnic_ring_store32(s, &cq->mem, 0, at + body, le32_to_cpu(last));
 }
 
-static void post_event(RnicState *s, RnicCq *cq)
+static void cq_post_event(RnicState *s, RnicCq *cq)
 {
     cq->armed = 0;
     cq->event_held = false;
@@ -224,7 +223,7 @@ static void post_event(RnicState *s, RnicCq *cq)
 }
 
 /* True: the event waits, for this CQE or since an earlier one. */
-static bool hold_event(RnicCq *cq)
+static bool cq_hold_event(RnicCq *cq)
 {
     int64_t now = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
 
@@ -239,7 +238,7 @@ static bool hold_event(RnicCq *cq)
  * V8.2.5-9 to 12: which completions an armed CQ reports.  Errors and solicited
  * messages are reported at once.
  */
-static void notify(RnicState *s, RnicCq *cq, const struct rnic_cqe *cqe,
+static void cq_notify(RnicState *s, RnicCq *cq, const struct rnic_cqe *cqe,
                    bool may_hold)
 {
     bool solicited = cqe->status != RNIC_WC_SUCCESS ||
@@ -249,8 +248,8 @@ static void notify(RnicState *s, RnicCq *cq, const struct rnic_cqe *cqe,
         (!(cq->armed & RNIC_ARM_NEXT) && !solicited)) {
         return;
     }
-    if (!may_hold || solicited || !hold_event(cq)) {
-        post_event(s, cq);
+    if (!may_hold || solicited || !cq_hold_event(cq)) {
+        cq_post_event(s, cq);
     }
 }
 
@@ -259,7 +258,7 @@ void rnic_cq_release_event(RnicState *s, RnicCq *cq)
     QEMU_LOCK_GUARD(&cq->lock);
 
     if (cq->event_held) {
-        post_event(s, cq);
+        cq_post_event(s, cq);
     }
 }
 
@@ -269,14 +268,14 @@ bool rnic_cq_post(RnicState *s, RnicCq *cq, struct rnic_cqe *cqe,
     QEMU_LOCK_GUARD(&cq->lock);
 
     *release_at = 0;
-    if (cq->failed || !has_room(s, cq)) {
+    if (cq->failed || !cq_has_room(s, cq)) {
         return false;
     }
     if (!(cq->producer & cq->depth)) {
         cqe->flags |= RNIC_CQE_PHASE;
     }
-    if (!write_cqe(s, cq, cqe)) {
-        fail(s, cq, RNIC_AE_CQ_ERROR);
+    if (!cq_write_cqe(s, cq, cqe)) {
+        cq_fail(s, cq, RNIC_AE_CQ_ERROR);
         return false;
     }
     cq->producer++;
@@ -284,7 +283,7 @@ bool rnic_cq_post(RnicState *s, RnicCq *cq, struct rnic_cqe *cqe,
     rnic_count(&s->counters.cqe_errors, cqe->status != RNIC_WC_SUCCESS);
     trace_rnic_cqe(cq->cqn, le32_to_cpu(cqe->qpn), le64_to_cpu(cqe->wr_id),
                    cqe->status, cqe->opcode, cqe->flags);
-    notify(s, cq, cqe, may_hold);
+    cq_notify(s, cq, cqe, may_hold);
     if (cq->event_held) {
         *release_at = cq->release_at;
     }
@@ -296,7 +295,7 @@ bool rnic_cq_post(RnicState *s, RnicCq *cq, struct rnic_cqe *cqe,
  * costs it.  Held for several times as long, a stream's events take but a
  * small part of the guest's time, on fast guests and on slow ones.
  */
-static void measure(RnicState *s, RnicCq *cq)
+static void cq_measure(RnicState *s, RnicCq *cq)
 {
     int64_t taken;
 
@@ -326,7 +325,7 @@ bool rnic_cq_arm(RnicState *s, uint32_t page, uint32_t value)
         return false;
     }
     QEMU_LOCK_GUARD(&cq->lock);
-    measure(s, cq);
+    cq_measure(s, cq);
     cq->armed |= value & (RNIC_ARM_NEXT | RNIC_ARM_SOLICITED);
     trace_rnic_cq_armed(cq->cqn, cq->armed);
     return true;

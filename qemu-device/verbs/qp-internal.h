@@ -1,6 +1,5 @@
 /*
- * rnic: the inside of a queue pair, shared by qp*.c, send-queue.c,
- * receive-queue.c, transmit.c, receive.c and flush.c
+ * rnic: the inside of a queue pair, shared by the files of this folder
  *
  * Who owns what: each part below names its file; the others use functions.
  * All of it is the worker's, except for what says otherwise and for what
@@ -21,10 +20,12 @@
 #include "srq.h"
 #include "hw/rnic/stream/stream.h"
 #include "hw/rnic/stream/worker.h"
+#include "hw/rnic/tpt/tpt.h"
 
 /* send-queue.c: a WR whose processing has begun and that is not completed. */
 typedef struct RnicSendWork {
     uint64_t wr_id;
+    uint32_t start;             /* SQ consumer index of its WQE, units */
     uint32_t end;               /* SQ consumer index behind it, units */
     uint8_t opcode;
     bool signaled;
@@ -52,6 +53,7 @@ typedef struct RnicSendQueue {
      * and what is done leaves from the head.
      */
     QSIMPLEQ_HEAD(, RnicSendWork) works;
+    uint32_t works_count;
     uint32_t reads;             /* Read types among them that are not done */
 } RnicSendQueue;
 
@@ -113,13 +115,19 @@ struct RnicQp {
     RnicCq *recv_cq;
     RnicQueueMemory mem;
     QEMUBH *bh;                 /* one turn of work */
+    bool kicked;                /* and that turn has not begun; atomic */
+    bool paused;                /* the VM is stopped */
+    bool gone;                  /* quiesced: nothing may run any more */
     uint32_t windows;           /* bound through this QP; TPT lock */
-    void *claimed_by;           /* endpoint of the connection being set up;
-                                 * main loop only */
+
+    /* Main loop only */
+    RnicQpClaim *claim;         /* of the connection being set up */
+    unsigned requests;          /* in progress */
+    bool dying;                 /* a Destroy QP is among them */
+    bool released;              /* the last of them frees it */
 
     RnicStream *stream;         /* NULL: none associated */
     uint64_t cookie;
-    bool started;               /* the guest knows of the connection */
     RnicSendQueue sq;
     RnicReceiveQueue rq;
     RnicReadQueue reads;
@@ -130,9 +138,7 @@ struct RnicQp {
     RnicBusyPoll busy_poll;
 
     /* qp-state.c */
-    QEMUTimer *timer;           /* bounds the stay in Closing, Terminate; it
-                                 * fires in the main loop */
-    int64_t deadline_ms;        /* of the stay, virtual clock */
+    QEMUTimer timer;            /* bounds the stay in Closing, Terminate */
     bool flushing;              /* STILL_FLUSHING until flush.c is done */
     bool quiet_error;           /* Terminate entered without an event */
     bool last_wqe_told;         /* see RNIC_QP_LAST_WQE_EVENT */
@@ -159,12 +165,22 @@ void rnic_qp_begin_turn(RnicQp *qp);
 void rnic_qp_end_turn(RnicQp *qp);
 
 /*
- * Run @fn as a turn of the QP and wait for it, see rnic_worker_call().  Not
- * from within a turn: that holds the TPT lock already.
+ * The turn has to end early: the main loop wants the worker halted, or so many
+ * pieces of guest memory have been mapped.
  */
-void rnic_qp_call(RnicQp *qp, RnicWorkerFn *fn, void *opaque);
+bool rnic_qp_turn_over(const RnicQp *qp);
+
+/* A request comes to name the QP, or ceases to; the last frees a QP that was
+ * destroyed.  Main loop. */
+void rnic_qp_hold(RnicQp *qp);
+void rnic_qp_put(RnicQp *qp);
 
 /* -------------------------------------------------- qp-state.c */
+
+void rnic_qp_state_init(RnicQp *qp);
+void rnic_qp_state_cleanup(RnicQp *qp);
+/* Read resources, as created, modified or agreed on. */
+void rnic_qp_set_read_resources(RnicQp *qp, uint16_t ird, uint16_t ord);
 
 /* An error tied to a WR whose CQE has been posted: to Terminate, no event. */
 void rnic_qp_work_error(RnicQp *qp, IwarpTermCode term);
@@ -181,6 +197,11 @@ void rnic_qp_terminate_received(RnicQp *qp, const IwarpTerminate *terminate,
 void rnic_qp_peer_closed(RnicQp *qp);
 /* The LLP failed: RNIC_IO_RESET or RNIC_IO_LOST. */
 void rnic_qp_stream_failed(RnicQp *qp, RnicIo io);
+/* Idle to RTS on the stream of @setup; then, once the guest knows of it, let it
+ * go on. */
+void rnic_qp_enter_rts(RnicQp *qp, const RnicStreamSetup *setup,
+                       uint64_t cookie);
+void rnic_qp_start(RnicQp *qp);
 /* Whether the state diagram has this transition by Modify QP. */
 bool rnic_qp_transition_exists(uint8_t from, uint8_t to);
 /* Modify QP, one of those. */
@@ -218,7 +239,7 @@ void rnic_sq_sent(RnicQp *qp);
 /* The source of the WR begun last cannot be read. */
 void rnic_sq_source_error(RnicQp *qp, RnicAccessResult result);
 /* Map octets [offset, offset + len) of the message of the WR begun last.
- * Inline data come as a span of host memory. */
+ * */
 RnicAccessResult rnic_sq_map(RnicQp *qp, uint32_t offset, uint32_t len,
                              RnicDmaMap *map, bool *dma_ok);
 /* The Read that awaits its response, NULL if none. */

@@ -17,7 +17,6 @@
 
 #include "qemu/osdep.h"
 #include "qemu/timer.h"
-#include "hw/rnic/connect/cm.h"
 #include "hw/rnic/guest/event-queue.h"
 #include "qp-internal.h"
 #include "hw/rnic/base/trace.h"
@@ -28,13 +27,14 @@ enum {
     DISCARDED_PER_TURN = 64,
 };
 
-static void set_state(RnicQp *qp, uint8_t state)
+/* The main loop looks at it, see rnic_qp_claim(). */
+static void qp_set_state(RnicQp *qp, uint8_t state)
 {
     trace_rnic_qp_state(qp->qpn, qp->state, state);
-    qp->state = state;
+    qatomic_set(&qp->state, state);
 }
 
-static void async_event(RnicQp *qp, enum rnic_async_event event)
+static void qp_async_event(RnicQp *qp, enum rnic_async_event event)
 {
     rnic_async_event(qp->s, event, RNIC_RESOURCE_QP, qp->qpn, qp->state,
                      qp->terminate_code);
@@ -46,10 +46,7 @@ static void stream_is_gone(RnicQp *qp)
 {
     qp->stream = NULL;
     qp->job = (RnicJob) { };
-    qp->started = false;
-    if (qp->timer) {
-        timer_del(qp->timer);
-    }
+    timer_del(&qp->timer);
     rnic_reads_clear(qp);
 }
 
@@ -79,10 +76,10 @@ static void enter_error(RnicQp *qp, bool abort, enum rnic_async_event event)
     rnic_qp_drop_stream(qp, abort);
     /* The flush has to know of a WR that was being sent. */
     qp->job.kind = job.kind == RNIC_JOB_WORK ? job.kind : RNIC_JOB_NONE;
-    set_state(qp, RNIC_QPS_ERROR);
+    qp_set_state(qp, RNIC_QPS_ERROR);
     qp->flushing = true;
     if (event) {
-        async_event(qp, event);
+        qp_async_event(qp, event);
     }
     if (had_stream) {
         rnic_cm_stream_event(qp->s, RNIC_CM_DISCONNECTED, qp->qpn,
@@ -98,44 +95,45 @@ static void bad_close(RnicQp *qp)
     enter_error(qp, true, RNIC_AE_BAD_CLOSE);
 }
 
-static void close_timeout_turn(void *opaque)
+static void qp_close_timeout(void *opaque)
 {
     RnicQp *qp = opaque;
 
-    /* The QP may have gone on while the main loop was on its way here. */
-    if (qemu_clock_get_ms(QEMU_CLOCK_VIRTUAL) < qp->deadline_ms) {
-        return;
-    }
+    rnic_qp_begin_turn(qp);
     trace_rnic_qp_close_timeout(qp->qpn, qp->state);
     if (qp->state == RNIC_QPS_CLOSING) {
         enter_error(qp, true, RNIC_AE_LLP_LOST);
     } else if (qp->state == RNIC_QPS_TERMINATE) {
         enter_error(qp, true, qp->quiet_error ? RNIC_AE_BAD_CLOSE : 0);
     }
+    rnic_qp_end_turn(qp);
 }
 
-static void close_timeout(void *opaque)
+/* The guest's clock: it stands still while the VM is stopped. */
+static void qp_start_close_timer(RnicQp *qp)
 {
-    RnicQp *qp = opaque;
-
-    rnic_qp_call(qp, close_timeout_turn, qp);
+    timer_mod(&qp->timer, qemu_clock_get_ms(QEMU_CLOCK_VIRTUAL) +
+                          CLOSE_TIMEOUT_MS);
 }
 
-static void start_timer(RnicQp *qp)
+void rnic_qp_state_init(RnicQp *qp)
 {
-    if (!qp->timer) {
-        qp->timer = timer_new_ms(QEMU_CLOCK_VIRTUAL, close_timeout, qp);
-    }
-    qp->deadline_ms = qemu_clock_get_ms(QEMU_CLOCK_VIRTUAL) + CLOSE_TIMEOUT_MS;
-    timer_mod(qp->timer, qp->deadline_ms);
+    qp->state = RNIC_QPS_IDLE;
+    aio_timer_init(qp->worker->bottom_halves, &qp->timer, QEMU_CLOCK_VIRTUAL,
+                   SCALE_MS, qp_close_timeout, qp);
+}
+
+void rnic_qp_state_cleanup(RnicQp *qp)
+{
+    timer_del(&qp->timer);
 }
 
 /* ---------------------------------------------------------- closing */
 
 static void start_closing(RnicQp *qp)
 {
-    set_state(qp, RNIC_QPS_CLOSING);
-    start_timer(qp);
+    qp_set_state(qp, RNIC_QPS_CLOSING);
+    qp_start_close_timer(qp);
     qp->stream->fin_wanted = true;
     rnic_qp_kick(qp);
     rnic_qp_output_progress(qp, rnic_stream_flush(qp->stream));
@@ -145,8 +143,8 @@ static void start_closing(RnicQp *qp)
 static void closing_done(RnicQp *qp)
 {
     rnic_qp_drop_stream(qp, false);
-    async_event(qp, RNIC_AE_LLP_CLOSE_COMPLETE);
-    set_state(qp, RNIC_QPS_IDLE);
+    qp_async_event(qp, RNIC_AE_LLP_CLOSE_COMPLETE);
+    qp_set_state(qp, RNIC_QPS_IDLE);
     rnic_cm_stream_event(qp->s, RNIC_CM_DISCONNECTED, qp->qpn, qp->cookie, 0);
 }
 
@@ -200,13 +198,13 @@ static void enter_terminate(RnicQp *qp, enum rnic_async_event event,
     }
     keep_terminate(qp, error, 1);
     stage_terminate(qp, error);
-    set_state(qp, RNIC_QPS_TERMINATE);
+    qp_set_state(qp, RNIC_QPS_TERMINATE);
     qp->quiet_error = !event;
     qp->flushing = true;
-    start_timer(qp);
+    qp_start_close_timer(qp);
     qp->stream->fin_wanted = true;
     if (event) {
-        async_event(qp, event);
+        qp_async_event(qp, event);
     }
     rnic_qp_kick(qp);
     rnic_qp_output_progress(qp, rnic_stream_flush(qp->stream));
@@ -251,10 +249,10 @@ void rnic_qp_terminate_received(RnicQp *qp, const IwarpTerminate *terminate,
     }
     rnic_count(&qp->s->counters.terminates_received, 1);
     trace_rnic_terminate_received(qp->qpn, copy.term, copy.siw_layout);
-    set_state(qp, RNIC_QPS_TERMINATE);
+    qp_set_state(qp, RNIC_QPS_TERMINATE);
     keep_terminate(qp, &error, 2);
     rnic_sq_remote_error(qp, &copy);
-    async_event(qp, RNIC_AE_TERMINATE_RECEIVED);
+    qp_async_event(qp, RNIC_AE_TERMINATE_RECEIVED);
     /* V6.2.2.3-7: nothing is left to wait for. */
     enter_error(qp, false, 0);
 }
@@ -363,19 +361,25 @@ static void input_turn(RnicQp *qp)
     }
 }
 
-static void on_readable(void *opaque)
+static void qp_readable(void *opaque)
 {
     RnicQp *qp = opaque;
 
+    if (rnic_worker_halted(qp->worker)) {
+        return;
+    }
     rnic_qp_begin_turn(qp);
     input_turn(qp);
     rnic_qp_end_turn(qp);
 }
 
-static void on_writable(void *opaque)
+static void qp_writable(void *opaque)
 {
     RnicQp *qp = opaque;
 
+    if (rnic_worker_halted(qp->worker)) {
+        return;
+    }
     rnic_qp_begin_turn(qp);
     rnic_qp_output_progress(qp, rnic_stream_flush(qp->stream));
     if (qp->state == RNIC_QPS_RTS) {
@@ -390,7 +394,7 @@ static void tell_last_wqe(RnicQp *qp)
     if (qp->rq.srq && (qp->enables & RNIC_QP_LAST_WQE_EVENT) &&
         !qp->rq.taken && !qp->last_wqe_told) {
         qp->last_wqe_told = true;
-        async_event(qp, RNIC_AE_QP_LAST_WQE);
+        qp_async_event(qp, RNIC_AE_QP_LAST_WQE);
     }
 }
 
@@ -468,7 +472,7 @@ static enum rnic_admin_status leave_error(RnicQp *qp)
         return RNIC_ST_STILL_FLUSHING;
     }
     qp->last_wqe_told = false;
-    set_state(qp, RNIC_QPS_IDLE);
+    qp_set_state(qp, RNIC_QPS_IDLE);
     return RNIC_ST_OK;
 }
 
@@ -494,21 +498,12 @@ static uint8_t mpa_flags(const IwarpMpaAgreed *agreed)
            (agreed->rx_markers ? RNIC_MPA_MARKERS_RECEIVED : 0);
 }
 
-typedef struct EstablishCall {
-    RnicQp *qp;
-    const RnicStreamSetup *setup;
-    uint64_t cookie;
-} EstablishCall;
-
-static void establish(void *opaque)
+void rnic_qp_enter_rts(RnicQp *qp, const RnicStreamSetup *setup,
+                       uint64_t cookie)
 {
-    const EstablishCall *call = opaque;
-    const RnicStreamSetup *setup = call->setup;
-    RnicQp *qp = call->qp;
-
-    qp->stream = rnic_stream_new(setup, qp->worker->sockets, on_readable,
-                                 on_writable, qp);
-    qp->cookie = call->cookie;
+    qp->stream = rnic_stream_new(setup, qp->worker->sockets, qp_readable,
+                                 qp_writable, qp);
+    qp->cookie = cookie;
     qp->mpa_revision = setup->agreed->revision;
     qp->mpa_flags = mpa_flags(setup->agreed);
     qp->terminate_origin = 0;
@@ -518,31 +513,14 @@ static void establish(void *opaque)
     qp->flushing = false;
     qp->job = (RnicJob) { };
     rnic_qp_set_read_resources(qp, setup->agreed->ird, setup->agreed->ord);
-    set_state(qp, RNIC_QPS_RTS);
+    qp_set_state(qp, RNIC_QPS_RTS);
     if (setup->initiator && setup->agreed->rtr) {
         rnic_transmit_rtr(qp, setup->agreed->rtr);
     }
 }
 
-void rnic_qp_establish(RnicQp *qp, const RnicStreamSetup *setup,
-                       uint64_t cookie)
-{
-    EstablishCall call = { qp, setup, cookie };
-
-    qp->claimed_by = NULL;
-    rnic_qp_call(qp, establish, &call);
-}
-
-static void start(void *opaque)
-{
-    RnicQp *qp = opaque;
-
-    qp->started = true;
-    rnic_stream_resume_reading(qp->stream);
-    rnic_qp_kick(qp);
-}
-
 void rnic_qp_start(RnicQp *qp)
 {
-    rnic_qp_call(qp, start, qp);
+    rnic_stream_resume_reading(qp->stream);
+    rnic_qp_kick(qp);
 }

@@ -7,9 +7,9 @@
 #include "qemu/osdep.h"
 #include "qemu/main-loop.h"
 #include "qemu/timer.h"
-#include "hw/rnic/pci/admin.h"
-#include "hw/rnic/connect/cm.h"
+#include "hw/rnic/guest/bulk.h"
 #include "hw/rnic/guest/dma.h"
+#include "hw/rnic/stream/requests.h"
 #include "hw/rnic/tpt/pd.h"
 #include "qp-internal.h"
 #include "hw/rnic/base/trace.h"
@@ -24,6 +24,8 @@ enum {
                    RNIC_QP_MODIFY_RQ_LIMIT | RNIC_QP_MODIFY_SQ_DEPTH |
                    RNIC_QP_MODIFY_RQ_DEPTH,
     SQ_DEPTH_MIN = RNIC_SQ_MAX_UNITS,
+    /* Of guest memory, that a turn maps: a region may be made of octets. */
+    PIECES_PER_TURN = 16 * 1024,
 };
 
 /* ------------------------------------------------------------ turns */
@@ -31,6 +33,7 @@ enum {
 void rnic_qp_begin_turn(RnicQp *qp)
 {
     rnic_worker_count_turn(qp->worker, qp->qpn);
+    qp->worker->window.pieces = 0;
     rnic_tpt_read_lock(qp->s);
 }
 
@@ -41,35 +44,17 @@ void rnic_qp_end_turn(RnicQp *qp)
     rnic_tpt_read_unlock(qp->s);
 }
 
-typedef struct TurnCall {
-    RnicQp *qp;
-    RnicWorkerFn *fn;
-    void *opaque;
-} TurnCall;
-
-static void call_turn(void *opaque)
+bool rnic_qp_turn_over(const RnicQp *qp)
 {
-    TurnCall *call = opaque;
-
-    rnic_qp_begin_turn(call->qp);
-    call->fn(call->opaque);
-    rnic_qp_end_turn(call->qp);
+    return qp->worker->window.pieces >= PIECES_PER_TURN ||
+           rnic_worker_halted(qp->worker);
 }
 
-void rnic_qp_call(RnicQp *qp, RnicWorkerFn *fn, void *opaque)
-{
-    TurnCall call = { qp, fn, opaque };
-
-    rnic_worker_call(qp->worker, call_turn, &call);
-}
-
-static void work_turn(RnicQp *qp)
+static void qp_work_turn(RnicQp *qp)
 {
     switch (qp->state) {
     case RNIC_QPS_RTS:
-        if (qp->started) {
-            rnic_transmit(qp);
-        }
+        rnic_transmit(qp);
         break;
     case RNIC_QPS_IDLE:
         break;
@@ -79,23 +64,137 @@ static void work_turn(RnicQp *qp)
     }
 }
 
+/* What was scheduled is being seen to. */
+static void qp_served(RnicQp *qp)
+{
+    if (qatomic_xchg(&qp->kicked, false)) {
+        rnic_worker_served(qp->worker);
+    }
+}
+
+/* The VM goes on. */
+static void qp_unpause(RnicQp *qp)
+{
+    if (qp->paused) {
+        qp->paused = false;
+        if (qp->stream) {
+            rnic_stream_resume(qp->stream);
+        }
+    }
+}
+
 static void qp_bh(void *opaque)
 {
     RnicQp *qp = opaque;
     uint64_t before = qp->bytes_sent;
 
-    rnic_worker_want(qp->worker, false);
+    qp_served(qp);
+    if (rnic_worker_halted(qp->worker)) {
+        return;                 /* rnic_qp_go() will kick it */
+    }
+    qp_unpause(qp);
     rnic_qp_begin_turn(qp);
-    work_turn(qp);
+    qp_work_turn(qp);
     rnic_qp_end_turn(qp);
     rnic_busy_poll(qp, qp->bytes_sent - before);
 }
 
 void rnic_qp_kick(RnicQp *qp)
 {
-    rnic_worker_want(qp->worker, true);
+    if (!qatomic_xchg(&qp->kicked, true)) {
+        rnic_worker_wanted(qp->worker);
+    }
     qemu_bh_schedule(qp->bh);
 }
+
+/* ---------------------------------------------------------- requests */
+
+/* What the main loop asks of a QP. */
+typedef struct QpRequest {
+    RnicRequest request;
+    RnicQp *qp;
+    RnicAdminRequest *q;        /* the command, and its status in q->status */
+    bool left_idle;             /* the QP has, by a Modify */
+    struct rnic_qp_attr attr;   /* Query's answer */
+    void (*turn)(struct QpRequest *r);
+    void (*done)(struct QpRequest *r);
+} QpRequest;
+
+static QpRequest *qp_request(RnicRequest *request)
+{
+    return container_of(request, QpRequest, request);
+}
+
+static RnicWorkResult qp_request_work(RnicRequest *request)
+{
+    QpRequest *r = qp_request(request);
+
+    if (r->qp->gone) {
+        r->q->status = RNIC_ST_INVALID_QP;
+        return RNIC_WORK_DONE;
+    }
+    rnic_qp_begin_turn(r->qp);
+    r->turn(r);
+    rnic_qp_end_turn(r->qp);
+    return RNIC_WORK_DONE;
+}
+
+static void qp_request_done(RnicRequest *request)
+{
+    QpRequest *r = qp_request(request);
+
+    r->done(r);
+    rnic_admin_finish(r->q, r->q->status);
+    rnic_qp_put(r->qp);
+    g_free(r);
+}
+
+static void qp_request_cancel(RnicRequest *request)
+{
+    QpRequest *r = qp_request(request);
+
+    rnic_admin_forget(r->q);
+    rnic_qp_put(r->qp);
+    g_free(r);
+}
+
+/* Run @turn as a turn of the QP, then @done in the main loop. */
+static enum rnic_admin_status qp_ask(RnicAdminRequest *q, uint32_t qpn,
+                                     void (*turn)(QpRequest *r),
+                                     void (*done)(QpRequest *r))
+{
+    RnicQp *qp = rnic_qp_get(q->s, qpn);
+    QpRequest *r;
+
+    if (!qp) {
+        return RNIC_ST_INVALID_QP;
+    }
+    r = g_new0(QpRequest, 1);
+    *r = (QpRequest) {
+        .request = { qp_request_work, qp_request_done, qp_request_cancel },
+        .qp = qp,
+        .q = q,
+        .turn = turn,
+        .done = done,
+    };
+    rnic_qp_hold(qp);
+    rnic_requests_add(qp->worker->requests, &r->request);
+    return RNIC_ADMIN_LATER;
+}
+
+void rnic_qp_hold(RnicQp *qp)
+{
+    qp->requests++;
+}
+
+void rnic_qp_put(RnicQp *qp)
+{
+    if (--qp->requests == 0 && qp->released) {
+        g_free(qp);
+    }
+}
+
+/* --------------------------------------------------------------- use */
 
 RnicQp *rnic_qp_get(RnicState *s, uint32_t qpn)
 {
@@ -116,43 +215,10 @@ bool rnic_qp_doorbell(RnicState *s, uint32_t page, uint32_t qpn, bool sq)
         return false;
     }
     trace_rnic_qp_doorbell(qpn, sq);
-    rnic_qp_kick(qp);
-    return true;
-}
-
-typedef struct IdleCall {
-    RnicQp *qp;
-    bool idle;
-} IdleCall;
-
-/* A QP may come to Idle by itself, but it does not leave it so. */
-static void look_idle(void *opaque)
-{
-    IdleCall *call = opaque;
-
-    call->idle = call->qp->state == RNIC_QPS_IDLE;
-}
-
-bool rnic_qp_claim(RnicQp *qp, void *endpoint)
-{
-    IdleCall call = { .qp = qp };
-
-    rnic_qp_call(qp, look_idle, &call);
-    if (!call.idle || qp->claimed_by) {
-        return false;
+    if (!qp->dying) {
+        rnic_qp_kick(qp);
     }
-    qp->claimed_by = endpoint;
     return true;
-}
-
-void rnic_qp_unclaim(RnicQp *qp)
-{
-    qp->claimed_by = NULL;
-}
-
-void *rnic_qp_claimed_by(const RnicQp *qp)
-{
-    return qp->claimed_by;
 }
 
 void rnic_qp_set_read_resources(RnicQp *qp, uint16_t ird, uint16_t ord)
@@ -164,7 +230,7 @@ void rnic_qp_set_read_resources(RnicQp *qp, uint16_t ird, uint16_t ord)
 
 /* ---------------------------------------------------------- create */
 
-static enum rnic_admin_status check_sq(const struct rnic_admin_sqe *sqe)
+static enum rnic_admin_status qp_check_sq(const struct rnic_admin_sqe *sqe)
 {
     uint32_t depth = le32_to_cpu(sqe->create_qp.sq_depth);
 
@@ -179,7 +245,7 @@ static enum rnic_admin_status check_sq(const struct rnic_admin_sqe *sqe)
            ? RNIC_ST_OK : RNIC_ST_BAD_QUEUE_MEMORY;
 }
 
-static enum rnic_admin_status check_rq(const struct rnic_admin_sqe *sqe)
+static enum rnic_admin_status qp_check_rq(const struct rnic_admin_sqe *sqe)
 {
     uint32_t depth = le32_to_cpu(sqe->create_qp.rq_depth);
 
@@ -195,37 +261,37 @@ static enum rnic_admin_status check_rq(const struct rnic_admin_sqe *sqe)
            ? RNIC_ST_OK : RNIC_ST_BAD_QUEUE_MEMORY;
 }
 
-static bool names_srq(const struct rnic_admin_sqe *sqe)
+static bool qp_names_srq(const struct rnic_admin_sqe *sqe)
 {
     return sqe->create_qp.srqn != 0;
 }
 
 /* What is said of an RQ does not count with an S-RQ (V6.3.4-1). */
-static enum rnic_admin_status check_depths(const struct rnic_admin_sqe *sqe)
+static enum rnic_admin_status qp_check_depths(const struct rnic_admin_sqe *sqe)
 {
-    enum rnic_admin_status status = check_sq(sqe);
+    enum rnic_admin_status status = qp_check_sq(sqe);
 
-    return status == RNIC_ST_OK && !names_srq(sqe) ? check_rq(sqe) : status;
+    return status == RNIC_ST_OK && !qp_names_srq(sqe) ? qp_check_rq(sqe) : status;
 }
 
 /* V9.2.5.1-5: the RQ Limit belongs to QPs with an S-RQ. */
-static enum rnic_admin_status check_srq(RnicState *s,
+static enum rnic_admin_status qp_check_srq(RnicState *s,
                                         const struct rnic_admin_sqe *sqe)
 {
     uint32_t limit = le32_to_cpu(sqe->create_qp.rq_limit);
     RnicSrq *srq = rnic_srq_get(s, le32_to_cpu(sqe->create_qp.srqn));
 
-    if (names_srq(sqe) && !srq) {
+    if (qp_names_srq(sqe) && !srq) {
         return RNIC_ST_INVALID_SRQ;
     }
     return limit > (srq ? rnic_srq_depth(srq) : 0) ? RNIC_ST_RQ_LIMIT_RANGE
                                                    : RNIC_ST_OK;
 }
 
-static enum rnic_admin_status check_create(RnicState *s,
+static enum rnic_admin_status qp_check_create(RnicState *s,
                                            const struct rnic_admin_sqe *sqe)
 {
-    enum rnic_admin_status status = check_srq(s, sqe);
+    enum rnic_admin_status status = qp_check_srq(s, sqe);
 
     if (le32_to_cpu(sqe->create_qp.enables) & ~KNOWN_ENABLES) {
         return RNIC_ST_INVALID_MODIFIER;
@@ -233,7 +299,7 @@ static enum rnic_admin_status check_create(RnicState *s,
     if (status != RNIC_ST_OK) {
         return status;
     }
-    if (!rnic_pd_exists(s, le32_to_cpu(sqe->create_qp.pdn))) {
+    if (!rnic_pd_get(s, le32_to_cpu(sqe->create_qp.pdn))) {
         return RNIC_ST_INVALID_PD;
     }
     if (!rnic_cq_get(s, le32_to_cpu(sqe->create_qp.send_cqn)) ||
@@ -250,20 +316,20 @@ static enum rnic_admin_status check_create(RnicState *s,
         s->config.doorbell_pages) {
         return RNIC_ST_BAD_DOORBELL_PAGE;
     }
-    return check_depths(sqe);
+    return qp_check_depths(sqe);
 }
 
-static void set_enables(RnicQp *qp, uint32_t enables)
+static void qp_set_enables(RnicQp *qp, uint32_t enables)
 {
     qp->enables = enables;
     qp->who.stag_zero = enables & RNIC_QP_PRIVILEGED;
 }
 
-static void init_rq(RnicQp *qp, const struct rnic_admin_sqe *sqe)
+static void qp_init_rq(RnicQp *qp, const struct rnic_admin_sqe *sqe)
 {
     uint32_t limit = le32_to_cpu(sqe->create_qp.rq_limit);
 
-    if (names_srq(sqe)) {
+    if (qp_names_srq(sqe)) {
         qp->rq.srq = rnic_srq_get(qp->s, le32_to_cpu(sqe->create_qp.srqn));
         if (limit) {
             rnic_rq_arm_limit(qp, limit);
@@ -279,12 +345,13 @@ static void init_rq(RnicQp *qp, const struct rnic_admin_sqe *sqe)
     };
 }
 
-static void init_from_command(RnicQp *qp, const struct rnic_admin_sqe *sqe)
+static void qp_init_from_command(RnicQp *qp, const struct rnic_admin_sqe *sqe)
 {
     RnicState *s = qp->s;
 
-    qp->who.pdn = le32_to_cpu(sqe->create_qp.pdn);
+    qp->who.pd = rnic_pd_get(s, le32_to_cpu(sqe->create_qp.pdn));
     qp->who.qpn = qp->qpn;
+    qp->who.windows = &qp->windows;
     qp->send_cq = rnic_cq_get(s, le32_to_cpu(sqe->create_qp.send_cqn));
     qp->recv_cq = rnic_cq_get(s, le32_to_cpu(sqe->create_qp.recv_cqn));
     qp->doorbell_page = le32_to_cpu(sqe->create_qp.doorbell_page);
@@ -292,14 +359,14 @@ static void init_from_command(RnicQp *qp, const struct rnic_admin_sqe *sqe)
     qp->ord = le16_to_cpu(sqe->create_qp.ord);
     qp->max_send_sge = sqe->create_qp.max_send_sge;
     qp->max_write_sge = sqe->create_qp.max_write_sge;
-    set_enables(qp, le32_to_cpu(sqe->create_qp.enables));
+    qp_set_enables(qp, le32_to_cpu(sqe->create_qp.enables));
     rnic_sq_init(&qp->sq, le32_to_cpu(sqe->create_qp.sq_depth));
-    init_rq(qp, sqe);
+    qp_init_rq(qp, sqe);
 }
 
-static void take_references(RnicQp *qp)
+static void qp_take_references(RnicQp *qp)
 {
-    rnic_pd_ref(qp->s, qp->who.pdn);
+    rnic_pd_ref(qp->who.pd);
     rnic_cq_ref(qp->send_cq);
     rnic_cq_ref(qp->recv_cq);
     if (qp->rq.srq) {
@@ -307,7 +374,7 @@ static void take_references(RnicQp *qp)
     }
 }
 
-static void fill_result(const RnicQp *qp, struct rnic_admin_cqe *cqe)
+static void qp_fill_result(const RnicQp *qp, struct rnic_admin_cqe *cqe)
 {
     cqe->number = cpu_to_le32(qp->qpn);
     cqe->qp.ird = cpu_to_le16(qp->ird);
@@ -317,9 +384,9 @@ static void fill_result(const RnicQp *qp, struct rnic_admin_cqe *cqe)
     cqe->qp.state = qp->state;
 }
 
-static uint64_t rq_octets(const struct rnic_admin_sqe *sqe)
+static uint64_t qp_rq_octets(const struct rnic_admin_sqe *sqe)
 {
-    return names_srq(sqe) ? 0
+    return qp_names_srq(sqe) ? 0
            : (uint64_t)le32_to_cpu(sqe->create_qp.rq_depth) <<
              sqe->create_qp.rq_wqe_shift;
 }
@@ -328,7 +395,7 @@ enum rnic_admin_status rnic_qp_create(RnicState *s,
                                       const struct rnic_admin_sqe *sqe,
                                       struct rnic_admin_cqe *cqe)
 {
-    enum rnic_admin_status status = check_create(s, sqe);
+    enum rnic_admin_status status = qp_check_create(s, sqe);
     RnicQueueMemory mem;
     RnicQp *qp;
 
@@ -338,28 +405,29 @@ enum rnic_admin_status rnic_qp_create(RnicState *s,
     status = rnic_queue_memory_read(
         s, &sqe->create_qp.memory,
         (uint64_t)le32_to_cpu(sqe->create_qp.sq_depth) * RNIC_SQ_UNIT,
-        rq_octets(sqe), &mem);
+        qp_rq_octets(sqe), &mem);
     if (status != RNIC_ST_OK) {
         return status;
     }
     qp = g_new0(RnicQp, 1);
     qp->qpn = rnic_table_insert(&s->qps, qp);
     if (!qp->qpn) {
-        rnic_queue_memory_free(&mem);
+        rnic_queue_memory_free(s, &mem);
         g_free(qp);
         return RNIC_ST_INSUFFICIENT_RESOURCES;
     }
     qp->s = s;
     qp->mem = mem;
-    init_from_command(qp, sqe);
-    take_references(qp);
+    qp_init_from_command(qp, sqe);
+    qp_take_references(qp);
     qp->worker = rnic_worker_take(s);
     rnic_moderation_init(qp);
+    rnic_qp_state_init(qp);
     /* No re-entrancy guard: it is the big lock's, and the DMA of a turn cannot
      * reach MMIO (dma.h). */
     qp->bh = aio_bh_new(qp->worker->bottom_halves, qp_bh, qp);
-    fill_result(qp, cqe);
-    trace_rnic_qp_created(qp->qpn, qp->who.pdn, qp->sq.depth,
+    qp_fill_result(qp, cqe);
+    trace_rnic_qp_created(qp->qpn, rnic_pd_number(qp->who.pd), qp->sq.depth,
                           qp->rq.ring.depth,
                           qp->rq.srq ? rnic_srq_number(qp->rq.srq) : 0);
     return RNIC_ST_OK;
@@ -367,19 +435,13 @@ enum rnic_admin_status rnic_qp_create(RnicState *s,
 
 /* ----------------------------------------------------------- query */
 
-typedef struct QueryCall {
-    const RnicQp *qp;
-    struct rnic_qp_attr attr;
-} QueryCall;
-
-static void query(void *opaque)
+static void qp_query_turn(QpRequest *r)
 {
-    QueryCall *call = opaque;
-    const RnicQp *qp = call->qp;
+    const RnicQp *qp = r->qp;
 
-    call->attr = (struct rnic_qp_attr) {
+    r->attr = (struct rnic_qp_attr) {
         .qpn = cpu_to_le32(qp->qpn),
-        .pdn = cpu_to_le32(qp->who.pdn),
+        .pdn = cpu_to_le32(rnic_pd_number(qp->who.pd)),
         .send_cqn = cpu_to_le32(rnic_cq_number(qp->send_cq)),
         .recv_cqn = cpu_to_le32(rnic_cq_number(qp->recv_cq)),
         .srqn = cpu_to_le32(qp->rq.srq ? rnic_srq_number(qp->rq.srq) : 0),
@@ -404,25 +466,26 @@ static void query(void *opaque)
         .bytes_sent = cpu_to_le64(qp->bytes_sent),
         .bytes_received = cpu_to_le64(qp->bytes_received),
     };
-    memcpy(call->attr.terminate, qp->terminate, sizeof(call->attr.terminate));
+    memcpy(r->attr.terminate, qp->terminate, sizeof(r->attr.terminate));
 }
 
-enum rnic_admin_status rnic_qp_query(RnicState *s,
-                                     const struct rnic_admin_sqe *sqe)
+static void qp_query_done(QpRequest *r)
 {
-    RnicQp *qp = rnic_qp_get(s, le32_to_cpu(sqe->object.number));
-    QueryCall call = { .qp = qp };
-
-    if (!qp) {
-        return RNIC_ST_INVALID_QP;
+    if (r->q->status == RNIC_ST_OK) {
+        r->q->status = rnic_bulk_write(r->q->s, &r->q->sqe, &r->attr,
+                                       sizeof(r->attr));
     }
-    rnic_qp_call(qp, query, &call);
-    return rnic_admin_bulk_write(s, sqe, &call.attr, sizeof(call.attr));
+}
+
+enum rnic_admin_status rnic_qp_query(RnicAdminRequest *q)
+{
+    return qp_ask(q, le32_to_cpu(q->sqe.object.number), qp_query_turn,
+                  qp_query_done);
 }
 
 /* ---------------------------------------------------------- modify */
 
-static enum rnic_admin_status check_modify(RnicQp *qp,
+static enum rnic_admin_status qp_check_modify(RnicQp *qp,
                                            const struct rnic_admin_sqe *sqe)
 {
     uint32_t mask = le32_to_cpu(sqe->modify_qp.mask);
@@ -452,7 +515,7 @@ static enum rnic_admin_status check_modify(RnicQp *qp,
     return RNIC_ST_OK;
 }
 
-static bool leaves_state(const RnicQp *qp, const struct rnic_admin_sqe *sqe)
+static bool qp_leaves_state(const RnicQp *qp, const struct rnic_admin_sqe *sqe)
 {
     uint8_t next = sqe->modify_qp.next_state;
 
@@ -463,7 +526,7 @@ static bool leaves_state(const RnicQp *qp, const struct rnic_admin_sqe *sqe)
 
 /* V6.2.3-12, V6.2.5-2: any Modify QP in Closing and Terminate is refused;
  * attributes change within Idle and within RTS only (V6.1.3-4). */
-static enum rnic_admin_status check_modify_state(RnicQp *qp,
+static enum rnic_admin_status qp_check_modify_state(RnicQp *qp,
                                                  const struct rnic_admin_sqe *sqe)
 {
     uint32_t mask = le32_to_cpu(sqe->modify_qp.mask);
@@ -472,11 +535,11 @@ static enum rnic_admin_status check_modify_state(RnicQp *qp,
     if (qp->state == RNIC_QPS_CLOSING || qp->state == RNIC_QPS_TERMINATE) {
         return RNIC_ST_INVALID_STATE_CHANGE;
     }
-    if (leaves_state(qp, sqe) &&
+    if (qp_leaves_state(qp, sqe) &&
         !rnic_qp_transition_exists(qp->state, sqe->modify_qp.next_state)) {
         return RNIC_ST_INVALID_STATE_CHANGE;
     }
-    if (attributes && (qp->state == RNIC_QPS_ERROR || leaves_state(qp, sqe))) {
+    if (attributes && (qp->state == RNIC_QPS_ERROR || qp_leaves_state(qp, sqe))) {
         return RNIC_ST_CANNOT_CHANGE_ATTRIBUTE;
     }
     /* IRD counts slots that may be in use: fixed once connected. */
@@ -486,12 +549,12 @@ static enum rnic_admin_status check_modify_state(RnicQp *qp,
     return RNIC_ST_OK;
 }
 
-static void apply_attributes(RnicQp *qp, const struct rnic_admin_sqe *sqe)
+static void qp_apply_attributes(RnicQp *qp, const struct rnic_admin_sqe *sqe)
 {
     uint32_t mask = le32_to_cpu(sqe->modify_qp.mask);
 
     if (mask & RNIC_QP_MODIFY_ENABLES) {
-        set_enables(qp, le32_to_cpu(sqe->modify_qp.enables));
+        qp_set_enables(qp, le32_to_cpu(sqe->modify_qp.enables));
     }
     if (mask & RNIC_QP_MODIFY_ORD) {
         qp->ord = le16_to_cpu(sqe->modify_qp.ord);
@@ -506,117 +569,97 @@ static void apply_attributes(RnicQp *qp, const struct rnic_admin_sqe *sqe)
     rnic_qp_kick(qp);
 }
 
-typedef struct ModifyCall {
-    RnicQp *qp;
-    const struct rnic_admin_sqe *sqe;
-    struct rnic_admin_cqe *cqe;
-    enum rnic_admin_status status;
-    bool left_idle;
-} ModifyCall;
-
-static enum rnic_admin_status modify_state(RnicQp *qp,
-                                           const struct rnic_admin_sqe *sqe)
+static enum rnic_admin_status qp_modify_state(RnicQp *qp,
+                                              const struct rnic_admin_sqe *sqe)
 {
-    enum rnic_admin_status status = check_modify_state(qp, sqe);
+    enum rnic_admin_status status = qp_check_modify_state(qp, sqe);
 
-    if (status == RNIC_ST_OK && leaves_state(qp, sqe)) {
+    if (status == RNIC_ST_OK && qp_leaves_state(qp, sqe)) {
         status = rnic_qp_change_state(qp, sqe->modify_qp.next_state);
     }
     return status;
 }
 
-static void modify(void *opaque)
+static void qp_modify_turn(QpRequest *r)
 {
-    ModifyCall *call = opaque;
-    RnicQp *qp = call->qp;
+    const struct rnic_admin_sqe *sqe = &r->q->sqe;
+    enum rnic_admin_status status;
+    RnicQp *qp = r->qp;
     bool was_idle = qp->state == RNIC_QPS_IDLE;
 
-    call->status = check_modify(qp, call->sqe);
-    if (call->status == RNIC_ST_OK) {
-        call->status = modify_state(qp, call->sqe);
+    status = qp_check_modify(qp, sqe);
+    if (status == RNIC_ST_OK) {
+        status = qp_modify_state(qp, sqe);
     }
-    if (call->status != RNIC_ST_OK) {
+    r->q->status = status;
+    if (status != RNIC_ST_OK) {
         return;
     }
-    call->left_idle = was_idle && qp->state != RNIC_QPS_IDLE;
-    apply_attributes(qp, call->sqe);
-    fill_result(qp, call->cqe);
-    trace_rnic_qp_modified(qp->qpn, le32_to_cpu(call->sqe->modify_qp.mask),
+    r->left_idle = was_idle && qp->state != RNIC_QPS_IDLE;
+    qp_apply_attributes(qp, sqe);
+    qp_fill_result(qp, &r->q->cqe);
+    trace_rnic_qp_modified(qp->qpn, le32_to_cpu(sqe->modify_qp.mask),
                            qp->enables, qp->ird, qp->ord);
 }
 
-enum rnic_admin_status rnic_qp_modify(RnicState *s,
-                                      const struct rnic_admin_sqe *sqe,
-                                      struct rnic_admin_cqe *cqe)
+static void qp_modify_done(QpRequest *r)
 {
-    RnicQp *qp = rnic_qp_get(s, le32_to_cpu(sqe->modify_qp.qpn));
-    ModifyCall call = { .qp = qp, .sqe = sqe, .cqe = cqe };
+    if (r->left_idle && r->qp->claim) {
+        r->qp->claim->left_idle(r->qp->claim);
+    }
+}
 
-    if (!qp) {
-        return RNIC_ST_INVALID_QP;
-    }
-    rnic_qp_call(qp, modify, &call);
-    if (call.left_idle && qp->claimed_by) {
-        rnic_cm_qp_left_idle(s, qp->claimed_by);
-    }
-    return call.status;
+enum rnic_admin_status rnic_qp_modify(RnicAdminRequest *q)
+{
+    return qp_ask(q, le32_to_cpu(q->sqe.modify_qp.qpn), qp_modify_turn,
+                  qp_modify_done);
 }
 
 /* --------------------------------------------------------- destroy */
 
 /* The worker's part: no turn comes after it. */
-static void quiesce(void *opaque)
+static void qp_quiesce(RnicQp *qp)
 {
-    RnicQp *qp = opaque;
-
-    rnic_qp_drop_stream(qp, false);
+    qp->gone = true;
     rnic_moderation_cancel(qp);
-    qemu_bh_delete(qp->bh);
-    qp->bh = NULL;
+    rnic_qp_state_cleanup(qp);
+    qp_served(qp);
+    g_clear_pointer(&qp->bh, qemu_bh_delete);
     rnic_sq_cleanup(&qp->sq);
     rnic_reads_clear(qp);
 }
 
 /* The main loop's part. */
-static void release(RnicQp *qp)
+static void qp_release(RnicQp *qp)
 {
     RnicState *s = qp->s;
 
     trace_rnic_qp_destroyed(qp->qpn);
-    if (qp->claimed_by) {
-        rnic_cm_qp_gone(s, qp->claimed_by);
+    if (qp->claim) {
+        qp->claim->gone(qp->claim);
     }
-    timer_free(qp->timer);
     rnic_worker_release(qp->worker);
-    rnic_tpt_write_lock(s);
     rnic_table_remove(&s->qps, qp->qpn);
-    rnic_pd_unref(s, qp->who.pdn);
-    rnic_tpt_write_unlock(s);
+    rnic_pd_unref(qp->who.pd);
     rnic_cq_unref(qp->send_cq);
     rnic_cq_unref(qp->recv_cq);
     if (qp->rq.srq) {
         rnic_srq_unref(qp->rq.srq);
     }
-    rnic_queue_memory_free(&qp->mem);
-    g_free(qp);
+    rnic_queue_memory_free(s, &qp->mem);
+    qp->released = true;
 }
-
-typedef struct DestroyCall {
-    RnicQp *qp;
-    bool refused;
-} DestroyCall;
 
 /*
  * A stream still there is closed, not reset: what the guest sees as completed
  * may still be on its way through the host's socket.
  */
-static void destroy(void *opaque)
+static void qp_destroy_turn(QpRequest *r)
 {
-    DestroyCall *call = opaque;
-    RnicQp *qp = call->qp;
+    RnicQp *qp = r->qp;
 
-    call->refused = qp->windows > 0;
-    if (call->refused) {
+    if (qp->windows > 0) {
+        r->q->status = RNIC_ST_MW_BOUND_TO_QP;
         return;
     }
     /* A WQE taken from an S-RQ has no other owner any more (V6.3.6-2). */
@@ -624,49 +667,82 @@ static void destroy(void *opaque)
         rnic_rq_flush(qp, 1);
     }
     rnic_moderation_release(qp);
-    quiesce(qp);
+    rnic_qp_drop_stream(qp, false);
+    qp_quiesce(qp);
 }
 
-enum rnic_admin_status rnic_qp_destroy(RnicState *s,
-                                       const struct rnic_admin_sqe *sqe)
+static void qp_destroy_done(QpRequest *r)
 {
-    RnicQp *qp = rnic_qp_get(s, le32_to_cpu(sqe->object.number));
-    DestroyCall call = { .qp = qp };
+    RnicQp *qp = r->qp;
 
-    if (!qp) {
-        return RNIC_ST_INVALID_QP;
+    if (r->q->status == RNIC_ST_OK) {
+        qp_release(qp);
+    } else if (!qp->gone) {
+        qp->dying = false;
+        rnic_qp_kick(qp);       /* for doorbells that were ignored */
     }
-    rnic_qp_call(qp, destroy, &call);
-    if (call.refused) {
-        return RNIC_ST_MW_BOUND_TO_QP;
+}
+
+enum rnic_admin_status rnic_qp_destroy(RnicAdminRequest *q)
+{
+    uint32_t qpn = le32_to_cpu(q->sqe.object.number);
+    enum rnic_admin_status status = qp_ask(q, qpn, qp_destroy_turn,
+                                           qp_destroy_done);
+
+    if (status == RNIC_ADMIN_LATER) {
+        rnic_qp_get(q->s, qpn)->dying = true;
     }
-    release(qp);
-    return RNIC_ST_OK;
+    return status;
 }
 
-void rnic_qp_windows_changed(RnicState *s, uint32_t qpn, int change)
-{
-    RnicQp *qp = rnic_qp_get(s, qpn);
+/* ------------------------------------------------- reset, stopped VM */
 
-    qp->windows += change;
+/* QPs of the worker.  The main loop waits, so that its table can be read. */
+static void qp_for_each_of(RnicWorker *worker, void (*fn)(RnicQp *qp))
+{
+    RnicQp *qp;
+    uint32_t qpn;
+
+    RNIC_TABLE_FOREACH(&worker->s->qps, qpn, qp) {
+        if (qp->worker == worker && !qp->gone) {
+            fn(qp);
+        }
+    }
 }
 
-static void stop(void *opaque)
+static void qp_stop(RnicQp *qp)
 {
-    RnicQp *qp = opaque;
-
     rnic_qp_drop_stream(qp, true);
-    rnic_moderation_cancel(qp);
-    qemu_bh_cancel(qp->bh);
+    qp_quiesce(qp);
 }
 
-void rnic_qp_stop(RnicState *s)
+void rnic_qp_quiesce_all(RnicWorker *worker)
+{
+    qp_for_each_of(worker, qp_stop);
+}
+
+static void qp_pause(RnicQp *qp)
+{
+    qp->paused = true;
+    if (qp->stream) {
+        rnic_stream_suspend(qp->stream);
+    }
+}
+
+void rnic_qp_pause_all(RnicWorker *worker)
+{
+    qp_for_each_of(worker, qp_pause);
+}
+
+void rnic_qp_go(RnicState *s)
 {
     RnicQp *qp;
     uint32_t qpn;
 
     RNIC_TABLE_FOREACH(&s->qps, qpn, qp) {
-        rnic_qp_call(qp, stop, qp);
+        if (!qp->dying) {
+            rnic_qp_kick(qp);
+        }
     }
 }
 
@@ -676,7 +752,8 @@ void rnic_qp_reset(RnicState *s)
     uint32_t qpn;
 
     RNIC_TABLE_FOREACH(&s->qps, qpn, qp) {
-        rnic_qp_call(qp, quiesce, qp);
-        release(qp);
+        qp_release(qp);
+        assert(qp->requests == 0);
+        g_free(qp);
     }
 }

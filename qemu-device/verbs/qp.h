@@ -1,7 +1,7 @@
 /*
  * rnic: queue pairs, as the rest of the device sees them
  *
- * For the main loop, except for rnic_qp_windows_changed().
+ * For the main loop, if not said otherwise.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -10,22 +10,30 @@
 #define HW_RNIC_QP_H
 
 #include "hw/rnic/base/rnic.h"
+#include "hw/rnic/base/admin-request.h"
 #include "hw/rnic/stream/stream.h"
+#include "hw/rnic/stream/worker.h"
 
 /* Admin commands. */
 enum rnic_admin_status rnic_qp_create(RnicState *s,
                                       const struct rnic_admin_sqe *sqe,
                                       struct rnic_admin_cqe *cqe);
-enum rnic_admin_status rnic_qp_query(RnicState *s,
-                                     const struct rnic_admin_sqe *sqe);
-enum rnic_admin_status rnic_qp_modify(RnicState *s,
-                                      const struct rnic_admin_sqe *sqe,
-                                      struct rnic_admin_cqe *cqe);
-enum rnic_admin_status rnic_qp_destroy(RnicState *s,
-                                       const struct rnic_admin_sqe *sqe);
-/* Break every stream: no DMA, no event, no octet on the wire afterwards. */
-void rnic_qp_stop(RnicState *s);
-/* Free every QP. */
+enum rnic_admin_status rnic_qp_query(RnicAdminRequest *q);
+enum rnic_admin_status rnic_qp_modify(RnicAdminRequest *q);
+enum rnic_admin_status rnic_qp_destroy(RnicAdminRequest *q);
+
+/*
+ * For rnic_worker_halt(), in the worker.  Reset: reset every stream of the
+ * worker's QPs; no DMA, no event, no octet on the wire afterwards.  VM stopped:
+ * watch no socket.
+ */
+void rnic_qp_quiesce_all(RnicWorker *worker);
+void rnic_qp_pause_all(RnicWorker *worker);
+
+/* The VM goes on, and so do the QPs. */
+void rnic_qp_go(RnicState *s);
+
+/* Free every QP; the workers are stopped. */
 void rnic_qp_reset(RnicState *s);
 
 /*
@@ -39,30 +47,42 @@ RnicQp *rnic_qp_get(RnicState *s, uint32_t qpn);
 uint32_t rnic_qp_number(const RnicQp *qp);
 
 /*
- * Connection set-up.  An endpoint claims a QP in Idle, so that no other uses
- * it; NULL releases it.  False: not Idle, or claimed already.
+ * Connection set-up.  A claim makes sure that no other connection is made for
+ * the QP meanwhile; its functions are called in the main loop, and end it.
  */
-bool rnic_qp_claim(RnicQp *qp, void *endpoint);
-void rnic_qp_unclaim(RnicQp *qp);
-/* The claiming endpoint, NULL if none. */
-void *rnic_qp_claimed_by(const RnicQp *qp);
+typedef struct RnicQpClaim RnicQpClaim;
+struct RnicQpClaim {
+    void (*left_idle)(RnicQpClaim *claim);      /* by a Modify QP */
+    void (*gone)(RnicQpClaim *claim);           /* the QP is being freed */
+};
 
-/* Read resources of the QP, as created or modified: the CM's wishes may
- * lower or raise them within the device's limits. */
-void rnic_qp_set_read_resources(RnicQp *qp, uint16_t ird, uint16_t ord);
+/* False: the QP is not in Idle, or claimed already. */
+bool rnic_qp_claim(RnicQp *qp, RnicQpClaim *claim);
+/* If it is the QP's claim. */
+void rnic_qp_unclaim(RnicQp *qp, RnicQpClaim *claim);
+
+/* What makes a stream of a connection. */
+typedef struct RnicEstablish {
+    RnicStreamSetup setup;      /* agreed need not stay */
+    IwarpMpaAgreed agreed;
+    uint64_t cookie;            /* for the CM events of the stream */
+    struct rnic_cm_event event; /* tells the guest, before anything moves */
+} RnicEstablish;
+
+typedef struct RnicEstablishing RnicEstablishing;
+typedef void RnicEstablishedFn(void *opaque, bool established);
 
 /*
- * Idle to RTS on the stream of @setup.  @cookie goes into the CM events of
- * this stream.  An initiator sends the RTR that was agreed first of all.
+ * Have the worker take the QP from Idle to RTS on the stream, whose channel it
+ * takes, tell the guest by the event, and let the stream go on.  An initiator
+ * sends the RTR that was agreed first of all.  @fn is called in the main loop:
+ * false if the QP was not in Idle any more; the channel has been closed, and the
+ * guest has not been told.  *@handle is NULL after that.
  */
-void rnic_qp_establish(RnicQp *qp, const RnicStreamSetup *setup,
-                       uint64_t cookie);
-
-/* Windows bound through QP @qpn have become more or fewer by @change.  Under
- * the TPT lock, any thread. */
-void rnic_qp_windows_changed(RnicState *s, uint32_t qpn, int change);
-
-/* Everything may go on once the CM has told the guest of the connection. */
-void rnic_qp_start(RnicQp *qp);
+void rnic_qp_establish(RnicQp *qp, const RnicEstablish *establish,
+                       RnicEstablishedFn *fn, void *opaque,
+                       RnicEstablishing **handle);
+/* @fn is not called any more. */
+void rnic_qp_establish_forget(RnicEstablishing *handle);
 
 #endif /* HW_RNIC_QP_H */

@@ -11,7 +11,7 @@
 #include "hw/rnic/base/trace.h"
 
 /* Where the WQE came from, for whoever keeps count. */
-static void name_source(const RnicReceiveQueue *rq, struct rnic_cqe *cqe)
+static void rq_name_source(const RnicReceiveQueue *rq, struct rnic_cqe *cqe)
 {
     cqe->flags |= RNIC_CQE_RECEIVE;
     if (rq->srq) {
@@ -24,7 +24,7 @@ static void name_source(const RnicReceiveQueue *rq, struct rnic_cqe *cqe)
 
 /* Buffers that are posted, for moderation; what is left in an S-RQ is for
  * other QPs too. */
-static uint32_t left_to_fill(RnicQp *qp)
+static uint32_t rq_left_to_fill(RnicQp *qp)
 {
     RnicReceiveQueue *rq = &qp->rq;
 
@@ -37,14 +37,14 @@ static uint32_t left_to_fill(RnicQp *qp)
     return rnic_receive_ring_posted(&rq->ring);
 }
 
-static void post_cqe(RnicQp *qp, struct rnic_cqe *cqe)
+static void rq_post_cqe(RnicQp *qp, struct rnic_cqe *cqe)
 {
-    name_source(&qp->rq, cqe);
+    rq_name_source(&qp->rq, cqe);
     cqe->wr_id = cpu_to_le64(qp->rq.wqe.wr_id);
     cqe->qpn = cpu_to_le32(qp->qpn);
     qp->rq.taken = false;
     rnic_count(&qp->s->counters.rq_wrs, 1);
-    if (!rnic_qp_post_cqe(qp, qp->recv_cq, cqe, left_to_fill(qp)) &&
+    if (!rnic_qp_post_cqe(qp, qp->recv_cq, cqe, rq_left_to_fill(qp)) &&
         qp->state == RNIC_QPS_RTS) {
         rnic_qp_local_error(qp, RNIC_AE_CQ_RQ_ERROR, IWARP_TERM_STREAM);
     }
@@ -60,7 +60,7 @@ void rnic_rq_arm_limit(RnicQp *qp, uint32_t limit)
  * V6.3.8-6: messages being placed that have no CQE yet.  Segments are placed
  * in order, so there is never more than the one whose WQE was just taken.
  */
-static void check_limit(RnicQp *qp)
+static void rq_check_limit(RnicQp *qp)
 {
     const uint32_t in_progress = 1;
 
@@ -71,7 +71,7 @@ static void check_limit(RnicQp *qp)
     }
 }
 
-static RnicRingTake take(RnicQp *qp)
+static RnicRingTake rq_take(RnicQp *qp)
 {
     RnicReceiveQueue *rq = &qp->rq;
 
@@ -81,7 +81,7 @@ static RnicRingTake take(RnicQp *qp)
 }
 
 /* The queue, or its next WQE, cannot be read. */
-static void queue_error(RnicQp *qp)
+static void rq_queue_error(RnicQp *qp)
 {
     if (qp->rq.srq) {
         trace_rnic_ub_srq_take(qp->qpn, rnic_srq_number(qp->rq.srq));
@@ -97,17 +97,17 @@ RnicRqTake rnic_rq_take(RnicQp *qp)
 {
     RnicReceiveQueue *rq = &qp->rq;
 
-    switch (take(qp)) {
+    switch (rq_take(qp)) {
     case RNIC_RING_TAKEN:
         break;
     case RNIC_RING_EMPTY:
         return RNIC_RQ_EMPTY;
     default:
-        queue_error(qp);
+        rq_queue_error(qp);
         return RNIC_RQ_BROKEN;
     }
     rq->taken = true;
-    check_limit(qp);
+    rq_check_limit(qp);
     if (!rq->wqe.valid) {
         IwarpError error = iwarp_error_local(IWARP_TERM_RDMAP_LOCAL);
 
@@ -125,12 +125,12 @@ RnicRqTake rnic_rq_take(RnicQp *qp)
  * On whose behalf the buffers of a WQE are accessed: the PD is the S-RQ's,
  * whether STag zero may be used is the QP's to say (V6.3.5-8, -10).
  */
-static RnicAccessor receiver(const RnicQp *qp)
+static RnicAccessor rq_receiver(const RnicQp *qp)
 {
     RnicAccessor who = qp->who;
 
     if (qp->rq.srq) {
-        who.pdn = rnic_srq_pd(qp->rq.srq);
+        who.pd = rnic_srq_pd(qp->rq.srq);
     }
     return who;
 }
@@ -139,11 +139,11 @@ static RnicAccessor receiver(const RnicQp *qp)
 typedef RnicAccessResult PartFn(RnicQp *qp, const RnicTarget *target,
                                 uint32_t len, void *opaque);
 
-static RnicAccessResult walk(RnicQp *qp, uint64_t offset, uint32_t len,
+static RnicAccessResult rq_walk(RnicQp *qp, uint64_t offset, uint32_t len,
                              PartFn *fn, void *opaque)
 {
     const RnicReceiveWqe *wqe = &qp->rq.wqe;
-    RnicAccessor who = receiver(qp);
+    RnicAccessor who = rq_receiver(qp);
     uint64_t start = 0;
 
     for (uint32_t i = 0; i < wqe->num_sge && len; i++) {
@@ -173,7 +173,7 @@ static RnicAccessResult walk(RnicQp *qp, uint64_t offset, uint32_t len,
     return RNIC_ACCESS_OK;
 }
 
-static RnicAccessResult check_part(RnicQp *qp, const RnicTarget *target,
+static RnicAccessResult rq_check_part(RnicQp *qp, const RnicTarget *target,
                                    uint32_t len, void *opaque)
 {
     return RNIC_ACCESS_OK;
@@ -181,7 +181,7 @@ static RnicAccessResult check_part(RnicQp *qp, const RnicTarget *target,
 
 RnicAccessResult rnic_rq_check(RnicQp *qp, uint64_t offset, uint32_t len)
 {
-    return walk(qp, offset, len, check_part, NULL);
+    return rq_walk(qp, offset, len, rq_check_part, NULL);
 }
 
 typedef struct PartContext {
@@ -191,7 +191,7 @@ typedef struct PartContext {
     bool full;
 } PartContext;
 
-static RnicAccessResult map_part(RnicQp *qp, const RnicTarget *target,
+static RnicAccessResult rq_map_part(RnicQp *qp, const RnicTarget *target,
                                  uint32_t len, void *opaque)
 {
     PartContext *c = opaque;
@@ -207,13 +207,13 @@ RnicAccessResult rnic_rq_map(RnicQp *qp, uint64_t offset, uint32_t len,
                              RnicDmaMap *map, bool *dma_ok)
 {
     PartContext c = { .map = map, .ok = true };
-    RnicAccessResult result = walk(qp, offset, len, map_part, &c);
+    RnicAccessResult result = rq_walk(qp, offset, len, rq_map_part, &c);
 
     *dma_ok = c.ok;
     return result;
 }
 
-static RnicAccessResult write_part(RnicQp *qp, const RnicTarget *target,
+static RnicAccessResult rq_write_part(RnicQp *qp, const RnicTarget *target,
                                    uint32_t len, void *opaque)
 {
     PartContext *c = opaque;
@@ -229,7 +229,7 @@ RnicAccessResult rnic_rq_write(RnicQp *qp, uint64_t offset, const void *buf,
                                uint32_t len, bool *dma_ok)
 {
     PartContext c = { .buf = buf, .ok = true };
-    RnicAccessResult result = walk(qp, offset, len, write_part, &c);
+    RnicAccessResult result = rq_walk(qp, offset, len, rq_write_part, &c);
 
     *dma_ok = c.ok;
     return result;
@@ -246,7 +246,7 @@ void rnic_rq_complete(RnicQp *qp, uint32_t byte_len, bool solicited,
                  (invalidated ? RNIC_CQE_INVALIDATED : 0),
     };
 
-    post_cqe(qp, &cqe);
+    rq_post_cqe(qp, &cqe);
 }
 
 void rnic_rq_fail(RnicQp *qp, enum rnic_wc_status status,
@@ -255,14 +255,14 @@ void rnic_rq_fail(RnicQp *qp, enum rnic_wc_status status,
     struct rnic_cqe cqe = { .status = status };
 
     trace_rnic_ub_rq_work_error(qp->qpn, qp->rq.wqe.wr_id, status);
-    post_cqe(qp, &cqe);
+    rq_post_cqe(qp, &cqe);
     if (qp->state == RNIC_QPS_RTS) {
         rnic_qp_stream_error(qp, 0, error);
     }
 }
 
 /* The queue is empty: have the next post ring, then look once more. */
-static bool publish(RnicQp *qp)
+static bool rq_publish(RnicQp *qp)
 {
     RnicReceiveQueue *rq = &qp->rq;
 
@@ -279,22 +279,22 @@ static bool publish(RnicQp *qp)
     return true;
 }
 
-static void post_flushed(RnicQp *qp)
+static void rq_post_flushed(RnicQp *qp)
 {
-    post_cqe(qp, &(struct rnic_cqe) { .status = RNIC_WC_FLUSHED });
+    rq_post_cqe(qp, &(struct rnic_cqe) { .status = RNIC_WC_FLUSHED });
 }
 
 /* Flush one WQE of the QP's own RQ; false: there is none. */
-static bool flush_next(RnicQp *qp)
+static bool rq_flush_next(RnicQp *qp)
 {
     RnicReceiveRing *ring = &qp->rq.ring;
 
-    switch (take(qp)) {
+    switch (rq_take(qp)) {
     case RNIC_RING_TAKEN:
-        post_flushed(qp);
+        rq_post_flushed(qp);
         return true;
     case RNIC_RING_EMPTY:
-        return publish(qp) && flush_next(qp);
+        return rq_publish(qp) && rq_flush_next(qp);
     default:
         /* What cannot be understood cannot be completed either. */
         ring->consumer = ring->producer;
@@ -307,13 +307,13 @@ unsigned rnic_rq_flush(RnicQp *qp, unsigned max)
     unsigned n = 0;
 
     if (qp->rq.taken && max) {
-        post_flushed(qp);
+        rq_post_flushed(qp);
         n++;
     }
     if (qp->rq.srq) {
         return n;
     }
-    while (n < max && flush_next(qp)) {
+    while (n < max && rq_flush_next(qp)) {
         n++;
     }
     return n;

@@ -597,7 +597,8 @@ static size_t read_on(RnicQp *qp)
     size_t total = 0;
     size_t n;
 
-    while (qp->state == RNIC_QPS_RTS && total < OCTETS_PER_TURN) {
+    while (qp->state == RNIC_QPS_RTS && total < OCTETS_PER_TURN &&
+           !rnic_qp_turn_over(qp)) {
         RnicIo io;
 
         n = take_in_place(qp);

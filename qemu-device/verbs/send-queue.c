@@ -15,6 +15,11 @@
 
 enum {
     HEADER = sizeof(struct rnic_sq_wqe),
+    /*
+     * WRs begun and not completed: no more are begun.  Behind a Read that the
+     * peer does not answer they would take the host's memory.
+     */
+    WORKS_MAX = 1024,
     KNOWN_FLAGS = RNIC_WQE_SIGNALED | RNIC_WQE_SOLICITED |
                   RNIC_WQE_READ_FENCE | RNIC_WQE_LOCAL_FENCE |
                   RNIC_WQE_INLINE,
@@ -34,20 +39,21 @@ void rnic_sq_cleanup(RnicSendQueue *sq)
         g_free(work);
     }
     QSIMPLEQ_INIT(&sq->works);
+    sq->works_count = 0;
     sq->reads = 0;
 }
 
-static const struct rnic_sq_wqe *head(const RnicQp *qp)
+static const struct rnic_sq_wqe *sq_head(const RnicQp *qp)
 {
     return (const struct rnic_sq_wqe *)qp->sq.wqe;
 }
 
-static const struct rnic_sge *sges(const RnicQp *qp)
+static const struct rnic_sge *sq_sges(const RnicQp *qp)
 {
     return (const struct rnic_sge *)(qp->sq.wqe + HEADER);
 }
 
-static bool load_producer(RnicQp *qp)
+static bool sq_load_producer(RnicQp *qp)
 {
     return rnic_record_load32(qp->s, &qp->mem,
                               offsetof(struct rnic_qp_record, sq_producer),
@@ -55,7 +61,7 @@ static bool load_producer(RnicQp *qp)
 }
 
 /* The queue looks empty: have the next post ring, then look once more. */
-static void publish(RnicQp *qp)
+static void sq_publish(RnicQp *qp)
 {
     RnicSendQueue *sq = &qp->sq;
 
@@ -67,7 +73,7 @@ static void publish(RnicQp *qp)
                             offsetof(struct rnic_qp_record, sq_event),
                             sq->published)) {
         rnic_dma_barrier();
-        load_producer(qp);
+        sq_load_producer(qp);
     }
 }
 
@@ -75,9 +81,9 @@ bool rnic_sq_has_wqe(RnicQp *qp)
 {
     RnicSendQueue *sq = &qp->sq;
 
-    if (sq->producer == sq->consumer && load_producer(qp) &&
+    if (sq->producer == sq->consumer && sq_load_producer(qp) &&
         sq->producer == sq->consumer) {
-        publish(qp);
+        sq_publish(qp);
     }
     return sq->producer != sq->consumer;
 }
@@ -90,7 +96,7 @@ bool rnic_sq_idle(RnicQp *qp)
 
 /* ----------------------------------------------------------- fetch */
 
-static bool read_units(RnicQp *qp, unsigned first, unsigned count)
+static bool sq_read_units(RnicQp *qp, unsigned first, unsigned count)
 {
     RnicSendQueue *sq = &qp->sq;
 
@@ -105,30 +111,42 @@ static bool read_units(RnicQp *qp, unsigned first, unsigned count)
     return true;
 }
 
-/* Units the guest has posted; more than the ring holds is its mistake. */
-static uint32_t posted(const RnicQp *qp)
+/* Units the guest has posted and the device has not used. */
+static uint32_t sq_posted(const RnicQp *qp)
 {
     return qp->sq.producer - qp->sq.consumer;
 }
 
+/*
+ * More than the ring holds is the guest's mistake.  The slot of a WQE is the
+ * guest's again when its WR is complete, not when the device has copied it.
+ */
+static bool sq_overrun(const RnicQp *qp)
+{
+    const RnicSendWork *oldest = QSIMPLEQ_FIRST(&qp->sq.works);
+    uint32_t start = oldest ? oldest->start : qp->sq.consumer;
+
+    return qp->sq.producer - start > qp->sq.depth;
+}
+
 /* Copy the WQE at the consumer index, once.  False: the queue is unusable. */
-static bool fetch(RnicQp *qp)
+static bool sq_fetch(RnicQp *qp)
 {
     unsigned units;
 
-    if (posted(qp) > qp->sq.depth) {
+    if (sq_overrun(qp)) {
         trace_rnic_ub_sq_producer(qp->qpn, qp->sq.producer, qp->sq.consumer);
         return false;
     }
-    if (!read_units(qp, 0, 1)) {
+    if (!sq_read_units(qp, 0, 1)) {
         return false;
     }
-    units = head(qp)->units;
-    if (units < 1 || units > RNIC_SQ_MAX_UNITS || units > posted(qp)) {
-        trace_rnic_ub_sq_wqe(qp->qpn, head(qp)->opcode, units);
+    units = sq_head(qp)->units;
+    if (units < 1 || units > RNIC_SQ_MAX_UNITS || units > sq_posted(qp)) {
+        trace_rnic_ub_sq_wqe(qp->qpn, sq_head(qp)->opcode, units);
         return false;
     }
-    if (!read_units(qp, 1, units - 1)) {
+    if (!sq_read_units(qp, 1, units - 1)) {
         return false;
     }
     qp->sq.fetched = true;
@@ -137,24 +155,24 @@ static bool fetch(RnicQp *qp)
 
 bool rnic_sq_has_next(const RnicQp *qp)
 {
-    return posted(qp) > head(qp)->units;
+    return sq_posted(qp) > sq_head(qp)->units;
 }
 
 /* -------------------------------------------------------- complete */
 
 /* WRs begun or posted, for moderation; long WQEs count as several. */
-static uint32_t left_to_do(RnicQp *qp)
+static uint32_t sq_left_to_do(RnicQp *qp)
 {
     if (qp->state != RNIC_QPS_RTS) {
         return 0;
     }
-    if (posted(qp) < RNIC_PLENTY_LEFT) {
-        load_producer(qp);
+    if (sq_posted(qp) < RNIC_PLENTY_LEFT) {
+        sq_load_producer(qp);
     }
-    return qp->sq.reads + posted(qp);
+    return qp->sq.reads + sq_posted(qp);
 }
 
-static void post_cqe(RnicQp *qp, const RnicSendWork *work,
+static void sq_post_cqe(RnicQp *qp, const RnicSendWork *work,
                      enum rnic_wc_status status)
 {
     struct rnic_cqe cqe = {
@@ -168,32 +186,43 @@ static void post_cqe(RnicQp *qp, const RnicSendWork *work,
         .opcode = work->opcode,
     };
 
-    if (!rnic_qp_post_cqe(qp, qp->send_cq, &cqe, left_to_do(qp)) &&
+    if (!rnic_qp_post_cqe(qp, qp->send_cq, &cqe, sq_left_to_do(qp)) &&
         qp->state == RNIC_QPS_RTS) {
         rnic_qp_local_error(qp, RNIC_AE_CQ_SQ_ERROR, IWARP_TERM_STREAM);
     }
 }
 
-static void complete_done(RnicQp *qp)
+/* The oldest of the works, which is the caller's to free. */
+static RnicSendWork *sq_take_work(RnicSendQueue *sq)
+{
+    RnicSendWork *work = QSIMPLEQ_FIRST(&sq->works);
+
+    QSIMPLEQ_REMOVE_HEAD(&sq->works, next);
+    sq->works_count--;
+    return work;
+}
+
+static void sq_complete_done(RnicQp *qp)
 {
     RnicSendQueue *sq = &qp->sq;
     RnicSendWork *work;
 
     while ((work = QSIMPLEQ_FIRST(&sq->works)) && work->done) {
-        QSIMPLEQ_REMOVE_HEAD(&sq->works, next);
+        sq_take_work(sq);
         if (work->signaled) {
-            post_cqe(qp, work, RNIC_WC_SUCCESS);
+            sq_post_cqe(qp, work, RNIC_WC_SUCCESS);
         }
         g_free(work);
     }
 }
 
-static RnicSendWork work_at_head(const RnicQp *qp)
+static RnicSendWork sq_work_at_head(const RnicQp *qp)
 {
-    const struct rnic_sq_wqe *wqe = head(qp);
+    const struct rnic_sq_wqe *wqe = sq_head(qp);
 
     return (RnicSendWork) {
         .wr_id = le64_to_cpu(wqe->wr_id),
+        .start = qp->sq.consumer,
         .end = qp->sq.consumer + wqe->units,
         .opcode = wqe->opcode,
         .signaled = (wqe->flags & RNIC_WQE_SIGNALED) ||
@@ -202,43 +231,44 @@ static RnicSendWork work_at_head(const RnicQp *qp)
 }
 
 /* The WQE has been used: the next one is to be fetched. */
-static void advance(RnicQp *qp)
+static void sq_advance(RnicQp *qp)
 {
-    qp->sq.consumer += head(qp)->units;
+    qp->sq.consumer += sq_head(qp)->units;
     qp->sq.fetched = false;
     rnic_count(&qp->s->counters.sq_wrs, 1);
 }
 
-static void append_work(RnicQp *qp, const RnicSendWork *work)
+static void sq_append_work(RnicQp *qp, const RnicSendWork *work)
 {
     RnicSendWork *copy = g_memdup2(work, sizeof(*work));
 
     QSIMPLEQ_INSERT_TAIL(&qp->sq.works, copy, next);
+    qp->sq.works_count++;
 }
 
 /* The WR in sq.wqe has been done: complete, once nothing is before it. */
-static void finish_head(RnicQp *qp)
+static void sq_finish_head(RnicQp *qp)
 {
-    RnicSendWork work = work_at_head(qp);
+    RnicSendWork work = sq_work_at_head(qp);
 
-    advance(qp);
+    sq_advance(qp);
     work.done = true;
     if (!QSIMPLEQ_EMPTY(&qp->sq.works)) {
-        append_work(qp, &work);
+        sq_append_work(qp, &work);
     } else if (work.signaled) {
-        post_cqe(qp, &work, RNIC_WC_SUCCESS);
+        sq_post_cqe(qp, &work, RNIC_WC_SUCCESS);
     }
 }
 
 /* The WR in sq.wqe fails; everything before it is complete. */
-static void fail_head(RnicQp *qp, enum rnic_wc_status status)
+static void sq_fail_head(RnicQp *qp, enum rnic_wc_status status)
 {
-    RnicSendWork work = work_at_head(qp);
+    RnicSendWork work = sq_work_at_head(qp);
 
     trace_rnic_ub_sq_work_error(qp->qpn, work.wr_id, work.opcode, status);
-    advance(qp);
+    sq_advance(qp);
     qp->job.kind = RNIC_JOB_NONE;
-    post_cqe(qp, &work, status);
+    sq_post_cqe(qp, &work, status);
     rnic_qp_work_error(qp, IWARP_TERM_RDMAP_LOCAL);
 }
 
@@ -255,7 +285,7 @@ typedef enum WorkClass {
     CLASS_INVALID,
 } WorkClass;
 
-static WorkClass work_class(uint8_t opcode)
+static WorkClass sq_work_class(uint8_t opcode)
 {
     switch (opcode) {
     case RNIC_SQ_SEND:
@@ -282,19 +312,19 @@ static WorkClass work_class(uint8_t opcode)
     }
 }
 
-static unsigned units_for(size_t octets)
+static unsigned sq_units_for(size_t octets)
 {
     return DIV_ROUND_UP(HEADER + octets, RNIC_SQ_UNIT);
 }
 
-static bool inline_allowed(WorkClass class)
+static bool sq_inline_allowed(WorkClass class)
 {
     return class == CLASS_SEND || class == CLASS_WRITE;
 }
 
-static bool form_ok(const RnicQp *qp, WorkClass class)
+static bool sq_form_ok(const RnicQp *qp, WorkClass class)
 {
-    const struct rnic_sq_wqe *wqe = head(qp);
+    const struct rnic_sq_wqe *wqe = sq_head(qp);
     uint32_t data = le32_to_cpu(wqe->data_length);
     unsigned max_sge = class == CLASS_SEND ? qp->max_send_sge
                      : class == CLASS_WRITE ? qp->max_write_sge
@@ -304,18 +334,18 @@ static bool form_ok(const RnicQp *qp, WorkClass class)
         return false;
     }
     if (wqe->flags & RNIC_WQE_INLINE) {
-        return inline_allowed(class) && wqe->num_sge == 0 &&
-               data <= RNIC_MAX_INLINE && wqe->units == units_for(data);
+        return sq_inline_allowed(class) && wqe->num_sge == 0 &&
+               data <= RNIC_MAX_INLINE && wqe->units == sq_units_for(data);
     }
     if (class == CLASS_FAST_REGISTER || class == CLASS_BIND) {
         return wqe->num_sge == 0 && data == 0 &&
-               wqe->units == units_for(
+               wqe->units == sq_units_for(
                    class == CLASS_BIND
                    ? sizeof(struct rnic_bind_wqe)
                    : sizeof(struct rnic_fast_register_wqe));
     }
     return data == 0 && wqe->num_sge <= max_sge &&
-           wqe->units == units_for(wqe->num_sge * sizeof(struct rnic_sge));
+           wqe->units == sq_units_for(wqe->num_sge * sizeof(struct rnic_sge));
 }
 
 enum rnic_wc_status rnic_access_status(RnicAccessResult result)
@@ -338,20 +368,20 @@ enum rnic_wc_status rnic_access_status(RnicAccessResult result)
 }
 
 /* Octets of the SGL; V8.1.3.2-4: at most 2^32 - 1. */
-static uint64_t sgl_length(const RnicQp *qp)
+static uint64_t sq_sgl_length(const RnicQp *qp)
 {
     uint64_t total = 0;
 
-    if (head(qp)->flags & RNIC_WQE_INLINE) {
-        return le32_to_cpu(head(qp)->data_length);
+    if (sq_head(qp)->flags & RNIC_WQE_INLINE) {
+        return le32_to_cpu(sq_head(qp)->data_length);
     }
-    for (unsigned i = 0; i < head(qp)->num_sge; i++) {
-        total += le32_to_cpu(sges(qp)[i].length);
+    for (unsigned i = 0; i < sq_head(qp)->num_sge; i++) {
+        total += le32_to_cpu(sq_sges(qp)[i].length);
     }
     return total;
 }
 
-static RnicAccessResult check_source_sge(RnicQp *qp, const struct rnic_sge *sge,
+static RnicAccessResult sq_check_source_sge(RnicQp *qp, const struct rnic_sge *sge,
                                          uint32_t offset, uint32_t len,
                                          RnicTarget *target)
 {
@@ -361,22 +391,22 @@ static RnicAccessResult check_source_sge(RnicQp *qp, const struct rnic_sge *sge,
 }
 
 /* The whole source before its first octet is sent (7.4.1). */
-static enum rnic_wc_status check_source(RnicQp *qp)
+static enum rnic_wc_status sq_check_source(RnicQp *qp)
 {
     RnicTarget target;
 
-    if (head(qp)->flags & RNIC_WQE_INLINE) {
+    if (sq_head(qp)->flags & RNIC_WQE_INLINE) {
         return RNIC_WC_SUCCESS;
     }
-    if (sgl_length(qp) > UINT32_MAX) {
+    if (sq_sgl_length(qp) > UINT32_MAX) {
         return RNIC_WC_INVALID_LENGTH;
     }
-    for (unsigned i = 0; i < head(qp)->num_sge; i++) {
-        uint32_t len = le32_to_cpu(sges(qp)[i].length);
+    for (unsigned i = 0; i < sq_head(qp)->num_sge; i++) {
+        uint32_t len = le32_to_cpu(sq_sges(qp)[i].length);
         RnicAccessResult result = RNIC_ACCESS_OK;
 
         if (len) {
-            result = check_source_sge(qp, &sges(qp)[i], 0, len, &target);
+            result = sq_check_source_sge(qp, &sq_sges(qp)[i], 0, len, &target);
         }
         if (result != RNIC_ACCESS_OK) {
             return rnic_access_status(result);
@@ -386,10 +416,10 @@ static enum rnic_wc_status check_source(RnicQp *qp)
 }
 
 /* Of the sink only that it is there; its rights when the data arrives. */
-static enum rnic_wc_status check_read(RnicQp *qp)
+static enum rnic_wc_status sq_check_read(RnicQp *qp)
 {
-    uint32_t len = sgl_length(qp);
-    const struct rnic_sge *sink = &sges(qp)[0];
+    uint32_t len = sq_sgl_length(qp);
+    const struct rnic_sge *sink = &sq_sges(qp)[0];
 
     if (qp->ord == 0) {
         return RNIC_WC_ZERO_READ_RESOURCES;
@@ -403,29 +433,29 @@ static enum rnic_wc_status check_read(RnicQp *qp)
 }
 
 /* V8.1.3.2.1-3: STag zero is never a remote one; no octets, no check. */
-static bool names_stag_zero(const RnicQp *qp)
+static bool sq_names_stag_zero(const RnicQp *qp)
 {
-    return head(qp)->remote_stag == 0 && sgl_length(qp) > 0;
+    return sq_head(qp)->remote_stag == 0 && sq_sgl_length(qp) > 0;
 }
 
-static enum rnic_wc_status check(RnicQp *qp, WorkClass class)
+static enum rnic_wc_status sq_check(RnicQp *qp, WorkClass class)
 {
     if (class == CLASS_UNSUPPORTED) {
         return RNIC_WC_UNSUPPORTED;
     }
-    if (class == CLASS_INVALID || !form_ok(qp, class)) {
+    if (class == CLASS_INVALID || !sq_form_ok(qp, class)) {
         return RNIC_WC_INVALID_WQE;
     }
     switch (class) {
     case CLASS_WRITE:
-        if (names_stag_zero(qp)) {
+        if (sq_names_stag_zero(qp)) {
             return RNIC_WC_INVALID_STAG;
         }
         /* fall through */
     case CLASS_SEND:
-        return check_source(qp);
+        return sq_check_source(qp);
     case CLASS_READ:
-        return names_stag_zero(qp) ? RNIC_WC_INVALID_STAG : check_read(qp);
+        return sq_names_stag_zero(qp) ? RNIC_WC_INVALID_STAG : sq_check_read(qp);
     case CLASS_FAST_REGISTER:
         return qp->enables & RNIC_QP_PRIVILEGED ? RNIC_WC_SUCCESS
                                                 : RNIC_WC_NOT_PRIVILEGED;
@@ -440,10 +470,13 @@ static enum rnic_wc_status check(RnicQp *qp, WorkClass class)
 /* ----------------------------------------------------------- begin */
 
 /* 8.2.2.2 fences, and ORD (V8.2.2-17). */
-static bool must_wait(const RnicQp *qp, WorkClass class)
+static bool sq_must_wait(const RnicQp *qp, WorkClass class)
 {
-    uint8_t flags = head(qp)->flags;
+    uint8_t flags = sq_head(qp)->flags;
 
+    if (qp->sq.works_count >= WORKS_MAX) {
+        return true;
+    }
     switch (class) {
     case CLASS_SEND:
     case CLASS_WRITE:
@@ -458,7 +491,7 @@ static bool must_wait(const RnicQp *qp, WorkClass class)
     }
 }
 
-static IwarpOpcode send_opcode(const struct rnic_sq_wqe *wqe)
+static IwarpOpcode sq_send_opcode(const struct rnic_sq_wqe *wqe)
 {
     bool se = wqe->flags & RNIC_WQE_SOLICITED;
 
@@ -468,43 +501,43 @@ static IwarpOpcode send_opcode(const struct rnic_sq_wqe *wqe)
     return se ? IWARP_OP_SEND_SE : IWARP_OP_SEND;
 }
 
-static void begin_send(RnicQp *qp, RnicJob *job)
+static void sq_begin_send(RnicQp *qp, RnicJob *job)
 {
-    const struct rnic_sq_wqe *wqe = head(qp);
+    const struct rnic_sq_wqe *wqe = sq_head(qp);
 
     job->msg = (IwarpTxMessage) {
-        .opcode = send_opcode(wqe),
+        .opcode = sq_send_opcode(wqe),
         .inv_stag = le32_to_cpu(wqe->invalidate_stag),
-        .length = sgl_length(qp),
+        .length = sq_sgl_length(qp),
     };
 }
 
-static void begin_write(RnicQp *qp, RnicJob *job)
+static void sq_begin_write(RnicQp *qp, RnicJob *job)
 {
-    const struct rnic_sq_wqe *wqe = head(qp);
+    const struct rnic_sq_wqe *wqe = sq_head(qp);
 
     job->msg = (IwarpTxMessage) {
         .opcode = IWARP_OP_WRITE,
         .stag = le32_to_cpu(wqe->remote_stag),
         .to = le64_to_cpu(wqe->remote_to),
-        .length = sgl_length(qp),
+        .length = sq_sgl_length(qp),
     };
 }
 
 /* A Read becomes a work in progress before its request is sent. */
-static void begin_read(RnicQp *qp, RnicJob *job)
+static void sq_begin_read(RnicQp *qp, RnicJob *job)
 {
-    const struct rnic_sq_wqe *wqe = head(qp);
-    RnicSendWork work = work_at_head(qp);
+    const struct rnic_sq_wqe *wqe = sq_head(qp);
+    RnicSendWork work = sq_work_at_head(qp);
     IwarpReadRequest request = {
-        .size = sgl_length(qp),
+        .size = sq_sgl_length(qp),
         .source_stag = le32_to_cpu(wqe->remote_stag),
         .source_to = le64_to_cpu(wqe->remote_to),
     };
 
     if (wqe->num_sge) {
-        work.sink_stag = le32_to_cpu(sges(qp)[0].stag);
-        work.sink_to = le64_to_cpu(sges(qp)[0].to);
+        work.sink_stag = le32_to_cpu(sq_sges(qp)[0].stag);
+        work.sink_to = le64_to_cpu(sq_sges(qp)[0].to);
     }
     work.length = request.size;
     request.sink_stag = work.sink_stag;
@@ -515,11 +548,11 @@ static void begin_read(RnicQp *qp, RnicJob *job)
         .header = job->header,
         .header_len = IWARP_READ_REQUEST_LEN,
     };
-    append_work(qp, &work);
+    sq_append_work(qp, &work);
     qp->sq.reads++;
 }
 
-static enum rnic_wc_status do_invalidate(RnicQp *qp, uint32_t stag)
+static enum rnic_wc_status sq_do_invalidate(RnicQp *qp, uint32_t stag)
 {
     bool bound;
     RnicAccessResult result = rnic_tpt_invalidate(qp->s, &qp->who, stag,
@@ -528,32 +561,41 @@ static enum rnic_wc_status do_invalidate(RnicQp *qp, uint32_t stag)
     return bound ? RNIC_WC_INVALID_STAG : rnic_access_status(result);
 }
 
-static enum rnic_wc_status do_local(RnicQp *qp, WorkClass class)
+/* Its list is read within the turn, and counts as what a turn maps. */
+static enum rnic_wc_status
+sq_fast_register(RnicQp *qp, const struct rnic_fast_register_wqe *wqe)
+{
+    qp->worker->window.pieces += MIN(le32_to_cpu(wqe->pages.count),
+                                     RNIC_MAX_FAST_REGISTER_PAGES);
+    return rnic_tpt_fast_register(qp->s, &qp->who, wqe);
+}
+
+static enum rnic_wc_status sq_do_local(RnicQp *qp, WorkClass class)
 {
     const void *args = qp->sq.wqe + HEADER;
 
     switch (class) {
     case CLASS_FAST_REGISTER:
-        return rnic_tpt_fast_register(qp->s, &qp->who, args);
+        return sq_fast_register(qp, args);
     case CLASS_BIND:
         return rnic_tpt_bind(qp->s, &qp->who, args);
     default:
-        return do_invalidate(qp, le32_to_cpu(head(qp)->invalidate_stag));
+        return sq_do_invalidate(qp, le32_to_cpu(sq_head(qp)->invalidate_stag));
     }
 }
 
-static RnicSqStep begin_local(RnicQp *qp, WorkClass class)
+static RnicSqStep sq_begin_local(RnicQp *qp, WorkClass class)
 {
-    enum rnic_wc_status status = do_local(qp, class);
+    enum rnic_wc_status status = sq_do_local(qp, class);
 
     if (status == RNIC_WC_SUCCESS) {
-        finish_head(qp);
+        sq_finish_head(qp);
         return qp->state == RNIC_QPS_RTS ? RNIC_SQ_LOCAL : RNIC_SQ_FAILED;
     }
     if (!QSIMPLEQ_EMPTY(&qp->sq.works)) {
         return RNIC_SQ_EMPTY;   /* report it when those are complete */
     }
-    fail_head(qp, status);
+    sq_fail_head(qp, status);
     return RNIC_SQ_FAILED;
 }
 
@@ -566,54 +608,54 @@ RnicSqStep rnic_sq_begin(RnicQp *qp, RnicJob *job)
         if (!rnic_sq_has_wqe(qp)) {
             return RNIC_SQ_EMPTY;
         }
-        if (!fetch(qp)) {
+        if (!sq_fetch(qp)) {
             rnic_qp_local_error(qp, RNIC_AE_QP_CATASTROPHIC,
                                 IWARP_TERM_STREAM);
             return RNIC_SQ_FAILED;
         }
     }
-    class = work_class(head(qp)->opcode);
-    if (must_wait(qp, class)) {
+    class = sq_work_class(sq_head(qp)->opcode);
+    if (sq_must_wait(qp, class)) {
         /* ORD 0 would wait for ever. */
         if (!(class == CLASS_READ && qp->ord == 0)) {
             return RNIC_SQ_EMPTY;
         }
     }
-    status = check(qp, class);
+    status = sq_check(qp, class);
     if (status != RNIC_WC_SUCCESS) {
         if (!QSIMPLEQ_EMPTY(&qp->sq.works)) {
             return RNIC_SQ_EMPTY;
         }
-        fail_head(qp, status);
+        sq_fail_head(qp, status);
         return RNIC_SQ_FAILED;
     }
     switch (class) {
     case CLASS_SEND:
-        begin_send(qp, job);
+        sq_begin_send(qp, job);
         return RNIC_SQ_MESSAGE;
     case CLASS_WRITE:
-        begin_write(qp, job);
+        sq_begin_write(qp, job);
         return RNIC_SQ_MESSAGE;
     case CLASS_READ:
-        begin_read(qp, job);
+        sq_begin_read(qp, job);
         return RNIC_SQ_MESSAGE;
     default:
-        return begin_local(qp, class);
+        return sq_begin_local(qp, class);
     }
 }
 
 void rnic_sq_sent(RnicQp *qp)
 {
-    if (work_class(head(qp)->opcode) == CLASS_READ) {
-        advance(qp);
+    if (sq_work_class(sq_head(qp)->opcode) == CLASS_READ) {
+        sq_advance(qp);
     } else {
-        finish_head(qp);
+        sq_finish_head(qp);
     }
 }
 
 void rnic_sq_source_error(RnicQp *qp, RnicAccessResult result)
 {
-    fail_head(qp, result == RNIC_ACCESS_OK ? RNIC_WC_QP_CATASTROPHIC
+    sq_fail_head(qp, result == RNIC_ACCESS_OK ? RNIC_WC_QP_CATASTROPHIC
                                            : rnic_access_status(result));
 }
 
@@ -624,15 +666,15 @@ RnicAccessResult rnic_sq_map(RnicQp *qp, uint32_t offset, uint32_t len,
     bool full;
 
     *dma_ok = true;
-    for (unsigned i = 0; i < head(qp)->num_sge && len; i++) {
-        const struct rnic_sge *sge = &sges(qp)[i];
+    for (unsigned i = 0; i < sq_head(qp)->num_sge && len; i++) {
+        const struct rnic_sge *sge = &sq_sges(qp)[i];
         uint32_t size = le32_to_cpu(sge->length);
 
         if (offset < start + size) {
             uint32_t skip = offset - start;
             uint32_t part = MIN(len, size - skip);
             RnicTarget target;
-            RnicAccessResult result = check_source_sge(qp, sge, skip, part,
+            RnicAccessResult result = sq_check_source_sge(qp, sge, skip, part,
                                                        &target);
 
             if (result != RNIC_ACCESS_OK) {
@@ -666,16 +708,16 @@ void rnic_sq_read_done(RnicQp *qp)
 
     qp->sq.reads--;
     if (work->opcode == RNIC_SQ_RDMA_READ_INVALIDATE) {
-        status = do_invalidate(qp, work->sink_stag);
+        status = sq_do_invalidate(qp, work->sink_stag);
     }
     if (status == RNIC_WC_SUCCESS) {
         work->done = true;
-        complete_done(qp);
+        sq_complete_done(qp);
         rnic_qp_kick(qp);
         return;
     }
-    QSIMPLEQ_REMOVE_HEAD(&qp->sq.works, next);
-    post_cqe(qp, work, status);
+    sq_take_work(&qp->sq);
+    sq_post_cqe(qp, work, status);
     g_free(work);
     rnic_qp_work_error(qp, IWARP_TERM_RDMAP_LOCAL);
 }
@@ -688,34 +730,34 @@ void rnic_sq_remote_error(RnicQp *qp, const IwarpTerminate *terminate)
                       (terminate->term & 0xff00) == IWARP_TERM_READ_STAG;
 
     if (work && about_read) {
-        QSIMPLEQ_REMOVE_HEAD(&qp->sq.works, next);
+        sq_take_work(&qp->sq);
         qp->sq.reads--;
-        post_cqe(qp, work, RNIC_WC_REMOTE_TERMINATION);
+        sq_post_cqe(qp, work, RNIC_WC_REMOTE_TERMINATION);
         g_free(work);
     } else if (!work && qp->job.kind == RNIC_JOB_WORK) {
-        RnicSendWork current = work_at_head(qp);
+        RnicSendWork current = sq_work_at_head(qp);
 
-        advance(qp);
+        sq_advance(qp);
         qp->job.kind = RNIC_JOB_NONE;
-        post_cqe(qp, &current, RNIC_WC_REMOTE_TERMINATION);
+        sq_post_cqe(qp, &current, RNIC_WC_REMOTE_TERMINATION);
     }
 }
 
 /* ----------------------------------------------------------- flush */
 
 /* The next posted WQE's id and length, as far as they can be trusted. */
-static bool flush_next_posted(RnicQp *qp)
+static bool sq_flush_next_posted(RnicQp *qp)
 {
     RnicSendWork work;
 
-    if (!qp->sq.fetched && (!rnic_sq_has_wqe(qp) || !fetch(qp))) {
+    if (!qp->sq.fetched && (!rnic_sq_has_wqe(qp) || !sq_fetch(qp))) {
         /* What cannot be understood cannot be completed either. */
         qp->sq.consumer = qp->sq.producer;
         return false;
     }
-    work = work_at_head(qp);
-    advance(qp);
-    post_cqe(qp, &work, RNIC_WC_FLUSHED);
+    work = sq_work_at_head(qp);
+    sq_advance(qp);
+    sq_post_cqe(qp, &work, RNIC_WC_FLUSHED);
     return true;
 }
 
@@ -726,20 +768,20 @@ unsigned rnic_sq_flush(RnicQp *qp, unsigned max)
 
     /* A Read that was begun is among the works, its WQE is not new. */
     if (qp->job.kind == RNIC_JOB_WORK &&
-        work_class(head(qp)->opcode) == CLASS_READ) {
-        advance(qp);
+        sq_work_class(sq_head(qp)->opcode) == CLASS_READ) {
+        sq_advance(qp);
     }
     qp->job.kind = RNIC_JOB_NONE;
     while (n < max && (work = QSIMPLEQ_FIRST(&qp->sq.works))) {
-        QSIMPLEQ_REMOVE_HEAD(&qp->sq.works, next);
+        sq_take_work(&qp->sq);
         /* Also what was sent, but behind a Read that did not come back. */
-        post_cqe(qp, work, RNIC_WC_FLUSHED);
+        sq_post_cqe(qp, work, RNIC_WC_FLUSHED);
         g_free(work);
         n++;
     }
     if (QSIMPLEQ_EMPTY(&qp->sq.works)) {
         qp->sq.reads = 0;
-        while (n < max && flush_next_posted(qp)) {
+        while (n < max && sq_flush_next_posted(qp)) {
             n++;
         }
     }

@@ -14,7 +14,7 @@
 struct RnicSrq {
     QemuMutex lock;             /* of what follows users */
     uint32_t srqn;
-    uint32_t pdn;
+    RnicPd *pd;                 /* held */
     uint32_t doorbell_page;
     RnicQueueMemory mem;
     uint32_t users;             /* QPs; main loop only */
@@ -26,7 +26,7 @@ struct RnicSrq {
 
 /* ---------------------------------------------------------- create */
 
-static enum rnic_admin_status check_create(RnicState *s,
+static enum rnic_admin_status srq_check_create(RnicState *s,
                                            const struct rnic_admin_sqe *sqe)
 {
     uint32_t depth = le32_to_cpu(sqe->create_srq.depth);
@@ -34,7 +34,7 @@ static enum rnic_admin_status check_create(RnicState *s,
     if (sqe->create_srq.mask) {
         return RNIC_ST_INVALID_MODIFIER;
     }
-    if (!rnic_pd_exists(s, le32_to_cpu(sqe->create_srq.pdn))) {
+    if (!rnic_pd_get(s, le32_to_cpu(sqe->create_srq.pdn))) {
         return RNIC_ST_INVALID_PD;
     }
     if (depth > RNIC_SRQ_MAX_DEPTH) {
@@ -58,10 +58,10 @@ static enum rnic_admin_status check_create(RnicState *s,
     return RNIC_ST_OK;
 }
 
-static void fill_result(const RnicSrq *srq, struct rnic_admin_cqe *cqe)
+static void srq_fill_result(const RnicSrq *srq, struct rnic_admin_cqe *cqe)
 {
     cqe->number = cpu_to_le32(srq->srqn);
-    cqe->srq.pdn = cpu_to_le32(srq->pdn);
+    cqe->srq.pdn = cpu_to_le32(rnic_pd_number(srq->pd));
     cqe->srq.depth = cpu_to_le32(srq->ring.depth);
     cqe->srq.limit = cpu_to_le32(srq->limit);
     cqe->srq.limit_armed = srq->limit_armed;
@@ -70,16 +70,17 @@ static void fill_result(const RnicSrq *srq, struct rnic_admin_cqe *cqe)
 }
 
 /* V6.3.8-1, V9.2.4.3-3: zero does not arm; armed already is no error. */
-static void set_limit(RnicSrq *srq, uint32_t limit)
+static void srq_set_limit(RnicSrq *srq, uint32_t limit)
 {
     srq->limit = limit;
     srq->limit_armed = limit != 0;
     trace_rnic_srq_limit(srq->srqn, limit);
 }
 
-static void init_from_command(RnicSrq *srq, const struct rnic_admin_sqe *sqe)
+static void srq_init_from_command(RnicState *s, RnicSrq *srq,
+                                  const struct rnic_admin_sqe *sqe)
 {
-    srq->pdn = le32_to_cpu(sqe->create_srq.pdn);
+    srq->pd = rnic_pd_get(s, le32_to_cpu(sqe->create_srq.pdn));
     srq->doorbell_page = le32_to_cpu(sqe->create_srq.doorbell_page);
     srq->ring = (RnicReceiveRing) {
         .producer_offset = offsetof(struct rnic_srq_record, producer),
@@ -87,14 +88,14 @@ static void init_from_command(RnicSrq *srq, const struct rnic_admin_sqe *sqe)
         .wqe_shift = sqe->create_srq.wqe_shift,
         .max_sge = sqe->create_srq.max_sge,
     };
-    set_limit(srq, le32_to_cpu(sqe->create_srq.limit));
+    srq_set_limit(srq, le32_to_cpu(sqe->create_srq.limit));
 }
 
 enum rnic_admin_status rnic_srq_create(RnicState *s,
                                        const struct rnic_admin_sqe *sqe,
                                        struct rnic_admin_cqe *cqe)
 {
-    enum rnic_admin_status status = check_create(s, sqe);
+    enum rnic_admin_status status = srq_check_create(s, sqe);
     RnicQueueMemory mem;
     RnicSrq *srq;
 
@@ -111,16 +112,16 @@ enum rnic_admin_status rnic_srq_create(RnicState *s,
     srq = g_new0(RnicSrq, 1);
     srq->srqn = rnic_table_insert(&s->srqs, srq);
     if (!srq->srqn) {
-        rnic_queue_memory_free(&mem);
+        rnic_queue_memory_free(s, &mem);
         g_free(srq);
         return RNIC_ST_INSUFFICIENT_RESOURCES;
     }
     qemu_mutex_init(&srq->lock);
     srq->mem = mem;
-    init_from_command(srq, sqe);
-    rnic_pd_ref(s, srq->pdn);
-    fill_result(srq, cqe);
-    trace_rnic_srq_created(srq->srqn, srq->pdn, srq->ring.depth);
+    srq_init_from_command(s, srq, sqe);
+    rnic_pd_ref(srq->pd);
+    srq_fill_result(srq, cqe);
+    trace_rnic_srq_created(srq->srqn, rnic_pd_number(srq->pd), srq->ring.depth);
     return RNIC_ST_OK;
 }
 
@@ -136,7 +137,7 @@ enum rnic_admin_status rnic_srq_query(RnicState *s,
         return RNIC_ST_INVALID_SRQ;
     }
     QEMU_LOCK_GUARD(&srq->lock);
-    fill_result(srq, cqe);
+    srq_fill_result(srq, cqe);
     return RNIC_ST_OK;
 }
 
@@ -159,20 +160,20 @@ enum rnic_admin_status rnic_srq_modify(RnicState *s,
         if (limit > srq->ring.depth) {
             return RNIC_ST_SRQ_LIMIT_RANGE;
         }
-        set_limit(srq, limit);
+        srq_set_limit(srq, limit);
     }
-    fill_result(srq, cqe);
+    srq_fill_result(srq, cqe);
     return RNIC_ST_OK;
 }
 
 /* --------------------------------------------------------- destroy */
 
-static void destroy(RnicState *s, RnicSrq *srq)
+static void srq_destroy(RnicState *s, RnicSrq *srq)
 {
     trace_rnic_srq_destroyed(srq->srqn);
     rnic_table_remove(&s->srqs, srq->srqn);
-    rnic_pd_unref(s, srq->pdn);
-    rnic_queue_memory_free(&srq->mem);
+    rnic_pd_unref(srq->pd);
+    rnic_queue_memory_free(s, &srq->mem);
     qemu_mutex_destroy(&srq->lock);
     g_free(srq);
 }
@@ -189,7 +190,7 @@ enum rnic_admin_status rnic_srq_destroy(RnicState *s,
     if (srq->users) {
         return RNIC_ST_SRQ_IN_USE;
     }
-    destroy(s, srq);
+    srq_destroy(s, srq);
     return RNIC_ST_OK;
 }
 
@@ -199,7 +200,7 @@ void rnic_srq_reset(RnicState *s)
     uint32_t srqn;
 
     RNIC_TABLE_FOREACH(&s->srqs, srqn, srq) {
-        destroy(s, srq);
+        srq_destroy(s, srq);
     }
 }
 
@@ -223,9 +224,9 @@ uint32_t rnic_srq_number(const RnicSrq *srq)
     return srq->srqn;
 }
 
-uint32_t rnic_srq_pd(const RnicSrq *srq)
+RnicPd *rnic_srq_pd(const RnicSrq *srq)
 {
-    return srq->pdn;
+    return srq->pd;
 }
 
 uint32_t rnic_srq_depth(const RnicSrq *srq)
@@ -243,42 +244,42 @@ void rnic_srq_unref(RnicSrq *srq)
     srq->users--;
 }
 
-static void event(RnicState *s, RnicSrq *srq, enum rnic_async_event event)
+static void srq_event(RnicState *s, RnicSrq *srq, enum rnic_async_event event)
 {
     rnic_async_event(s, event, RNIC_RESOURCE_SRQ, srq->srqn, 0, 0);
 }
 
-static void fail(RnicState *s, RnicSrq *srq)
+static void srq_fail(RnicState *s, RnicSrq *srq)
 {
     if (!srq->failed) {
         srq->failed = true;
         trace_rnic_ub_srq_failed(srq->srqn, srq->ring.producer,
                                  srq->ring.consumer);
-        event(s, srq, RNIC_AE_SRQ_CATASTROPHIC);
+        srq_event(s, srq, RNIC_AE_SRQ_CATASTROPHIC);
     }
 }
 
 /* V6.3.8-2: what was posted since the last look counts as unused, too. */
-static void check_limit(RnicState *s, RnicSrq *srq)
+static void srq_check_limit(RnicState *s, RnicSrq *srq)
 {
     if (!srq->limit_armed ||
         rnic_receive_ring_posted(&srq->ring) >= srq->limit) {
         return;
     }
     if (!rnic_receive_ring_load(s, &srq->mem, &srq->ring)) {
-        fail(s, srq);
+        srq_fail(s, srq);
     } else if (rnic_receive_ring_posted(&srq->ring) < srq->limit) {
         srq->limit_armed = false;
-        event(s, srq, RNIC_AE_SRQ_LIMIT);
+        srq_event(s, srq, RNIC_AE_SRQ_LIMIT);
     }
 }
 
-static void publish_consumer(RnicState *s, RnicSrq *srq)
+static void srq_publish_consumer(RnicState *s, RnicSrq *srq)
 {
     if (!rnic_record_store32(s, &srq->mem,
                              offsetof(struct rnic_srq_record, consumer),
                              srq->ring.consumer)) {
-        fail(s, srq);
+        srq_fail(s, srq);
     }
 }
 
@@ -292,10 +293,10 @@ RnicRingTake rnic_srq_take(RnicState *s, RnicSrq *srq, RnicReceiveWqe *wqe)
     }
     take = rnic_receive_ring_take(s, &srq->mem, &srq->ring, wqe);
     if (take == RNIC_RING_BROKEN) {
-        fail(s, srq);
+        srq_fail(s, srq);
     } else if (take != RNIC_RING_EMPTY) {
-        publish_consumer(s, srq);
-        check_limit(s, srq);
+        srq_publish_consumer(s, srq);
+        srq_check_limit(s, srq);
     }
     return take;
 }

@@ -35,7 +35,7 @@ bool rnic_srq_doorbell(RnicState *s, uint32_t page, uint32_t srqn);
 RnicSrq *rnic_srq_get(RnicState *s, uint32_t srqn);
 uint32_t rnic_srq_number(const RnicSrq *srq);
 /* The PD that the STags in its WQEs are checked against (V6.3.5-8). */
-uint32_t rnic_srq_pd(const RnicSrq *srq);
+RnicPd *rnic_srq_pd(const RnicSrq *srq);
 /* The most WRs that may be outstanding. */
 uint32_t rnic_srq_depth(const RnicSrq *srq);
 

@@ -71,7 +71,8 @@ static bool next_message(RnicQp *qp, unsigned *messages)
         begin_response(job, read);
         return true;
     }
-    for (; *messages < MESSAGES_PER_TURN; (*messages)++) {
+    for (; *messages < MESSAGES_PER_TURN && !rnic_qp_turn_over(qp);
+         (*messages)++) {
         switch (begin_work(qp)) {
         case RNIC_SQ_MESSAGE:
             return true;
@@ -199,7 +200,8 @@ static void count_frame(RnicQp *qp, size_t len)
     qp->bytes_sent += len;
 }
 
-/* Inline data are the WQE's own octets, no guest memory. */
+/* The rest of the message.  Inline data are the WQE's own octets, no guest
+ * memory. */
 static bool inline_payload(const RnicQp *qp, struct iovec *span)
 {
     const struct rnic_sq_wqe *wqe = (const void *)qp->sq.wqe;
@@ -207,8 +209,10 @@ static bool inline_payload(const RnicQp *qp, struct iovec *span)
     if (qp->job.kind != RNIC_JOB_WORK || !(wqe->flags & RNIC_WQE_INLINE)) {
         return false;
     }
-    *span = (struct iovec) { (uint8_t *)qp->sq.wqe + sizeof(*wqe),
-                             le32_to_cpu(wqe->data_length) };
+    *span = (struct iovec) {
+        (uint8_t *)qp->sq.wqe + sizeof(*wqe) + qp->job.offset,
+        le32_to_cpu(wqe->data_length) - qp->job.offset,
+    };
     return true;
 }
 
@@ -492,7 +496,8 @@ void rnic_transmit(RnicQp *qp)
         return;
     }
     while (qp->state == RNIC_QPS_RTS && !st->blocked) {
-        if (octets >= OCTETS_PER_TURN || messages >= MESSAGES_PER_TURN) {
+        if (octets >= OCTETS_PER_TURN || messages >= MESSAGES_PER_TURN ||
+            rnic_qp_turn_over(qp)) {
             rnic_qp_kick(qp);
             break;
         }
@@ -509,7 +514,8 @@ void rnic_transmit(RnicQp *qp)
     if (octets >= BULK && qp->state == RNIC_QPS_RTS) {
         bulk_left(qp);
     }
-    if (messages >= MESSAGES_PER_TURN && qp->state == RNIC_QPS_RTS) {
+    if ((messages >= MESSAGES_PER_TURN || rnic_qp_turn_over(qp)) &&
+        qp->state == RNIC_QPS_RTS) {
         rnic_qp_kick(qp);
     }
 }

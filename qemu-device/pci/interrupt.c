@@ -1,0 +1,94 @@
+/*
+ * rnic: what happens in the main loop only, interrupts and the FATAL status
+ *
+ * A vector is raised in one bottom half, whoever asks for it: masking and the
+ * pending bits need the big lock, and the guest may aim a vector at any address,
+ * the device's own registers too.  So no lock of the device may be held, and the
+ * bottom half is guarded: QEMU then refuses what would enter the device again.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#include "qemu/osdep.h"
+#include "qemu/bitmap.h"
+#include "qemu/main-loop.h"
+#include "hw/pci/msix.h"
+#include "hw/rnic/base/trace.h"
+#include "interrupt.h"
+
+static void fatal_set(RnicState *s, uint32_t health)
+{
+    if (s->regs.status & RNIC_STATUS_FATAL) {
+        return;
+    }
+    trace_rnic_err_fatal(health);
+    s->regs.health = health;
+    s->regs.status |= RNIC_STATUS_FATAL;
+}
+
+void rnic_fatal(RnicState *s, uint32_t health)
+{
+    if (bql_locked()) {
+        fatal_set(s, health);
+    } else if (qatomic_cmpxchg(&s->wanted_health, 0, health) == 0) {
+        qemu_bh_schedule(s->interrupt_bh);
+    }
+}
+
+void rnic_interrupt(RnicState *s, uint32_t vector)
+{
+    if (vector < s->config.vectors) {
+        set_bit_atomic(vector, s->wanted_vectors);
+        qemu_bh_schedule(s->interrupt_bh);
+    }
+}
+
+static void interrupt_raise(RnicState *s, uint32_t vector)
+{
+    trace_rnic_interrupt(vector);
+    msix_notify(PCI_DEVICE(s), vector);
+}
+
+static void interrupt_bh(void *opaque)
+{
+    RnicState *s = opaque;
+    uint32_t health = qatomic_xchg(&s->wanted_health, 0);
+
+    if (health) {
+        fatal_set(s, health);
+    }
+    if (qatomic_read(&s->stopped)) {
+        return;                 /* a vector writes to memory */
+    }
+    for (unsigned i = 0; i < BITS_TO_LONGS(s->config.vectors); i++) {
+        unsigned long word = qatomic_xchg(&s->wanted_vectors[i], 0);
+
+        while (word) {
+            interrupt_raise(s, i * BITS_PER_LONG + ctzl(word));
+            word &= word - 1;
+        }
+    }
+}
+
+void rnic_interrupt_realize(RnicState *s)
+{
+    s->interrupt_bh = qemu_bh_new_guarded(interrupt_bh, s,
+                                          &DEVICE(s)->mem_reentrancy_guard);
+}
+
+void rnic_interrupt_unrealize(RnicState *s)
+{
+    qemu_bh_delete(s->interrupt_bh);
+}
+
+void rnic_interrupt_reset(RnicState *s)
+{
+    qemu_bh_cancel(s->interrupt_bh);
+    bitmap_zero(s->wanted_vectors, RNIC_MAX_VECTORS);
+    s->wanted_health = 0;
+}
+
+void rnic_interrupt_go(RnicState *s)
+{
+    qemu_bh_schedule(s->interrupt_bh);
+}

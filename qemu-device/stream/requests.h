@@ -1,0 +1,38 @@
+/*
+ * rnic: requests, a FIFO from the main loop to a worker and back
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#ifndef HW_RNIC_REQUESTS_H
+#define HW_RNIC_REQUESTS_H
+
+#include "hw/rnic/base/request.h"
+#include "worker.h"
+
+typedef struct RnicRequests RnicRequests;
+
+/* For the main loop, under the big lock, unless said otherwise. */
+
+/* A FIFO to @worker, which outlives it. */
+RnicRequests *rnic_requests_new(RnicWorker *worker);
+
+/*
+ * The end: the worker takes no request any more, then all that were added are
+ * cancelled, worked on or not.  The first in the worker (rnic_worker_halt()),
+ * the second in the main loop.
+ */
+void rnic_requests_stop(RnicRequests *requests);
+void rnic_requests_free(RnicRequests *requests);
+
+/*
+ * Have the worker do @request after all requests that were added before.  The
+ * request is the FIFO's until its done() or cancel() is called, neither of
+ * which happens before this returns.
+ */
+void rnic_requests_add(RnicRequests *requests, RnicRequest *request);
+
+/* The worker is no longer halted: go on. */
+void rnic_requests_go(RnicRequests *requests);
+
+#endif /* HW_RNIC_REQUESTS_H */

@@ -1,0 +1,116 @@
+/*
+ * rnic: from a connection that has been set up to a QP in RTS
+ *
+ * The main loop claims a QP, sets up the connection, and hands its channel to
+ * the QP's worker by one request.  Until then the QP may leave Idle: the worker
+ * looks once more.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#include "qemu/osdep.h"
+#include "hw/rnic/base/trace.h"
+#include "hw/rnic/fabric/fabric.h"
+#include "hw/rnic/guest/event-queue.h"
+#include "hw/rnic/stream/requests.h"
+#include "qp-internal.h"
+
+struct RnicEstablishing {
+    RnicRequest request;
+    RnicQp *qp;
+    RnicEstablish what;
+    bool established;           /* the channel is the QP's */
+    RnicEstablishedFn *fn;      /* NULL: forgotten */
+    void *opaque;
+    RnicEstablishing **handle;
+};
+
+/* A QP may come to Idle by itself, but it leaves it by commands only. */
+bool rnic_qp_claim(RnicQp *qp, RnicQpClaim *claim)
+{
+    if (qp->claim || qp->dying ||
+        qatomic_read(&qp->state) != RNIC_QPS_IDLE) {
+        return false;
+    }
+    qp->claim = claim;
+    return true;
+}
+
+void rnic_qp_unclaim(RnicQp *qp, RnicQpClaim *claim)
+{
+    if (qp->claim == claim) {
+        qp->claim = NULL;
+    }
+}
+
+static RnicWorkResult establish_work(RnicRequest *request)
+{
+    RnicEstablishing *e = container_of(request, RnicEstablishing, request);
+    RnicQp *qp = e->qp;
+
+    if (qp->gone || qp->state != RNIC_QPS_IDLE) {
+        return RNIC_WORK_DONE;
+    }
+    e->what.setup.agreed = &e->what.agreed;
+    e->established = true;
+    rnic_qp_begin_turn(qp);
+    rnic_qp_enter_rts(qp, &e->what.setup, e->what.cookie);
+    rnic_cm_event_post(qp->s, &e->what.event);
+    rnic_qp_start(qp);
+    rnic_qp_end_turn(qp);
+    return RNIC_WORK_DONE;
+}
+
+static void establish_free(RnicEstablishing *e)
+{
+    if (!e->established) {
+        rnic_fabric_abort(e->what.setup.ioc);
+    }
+    if (e->fn) {
+        *e->handle = NULL;
+    }
+    rnic_qp_put(e->qp);
+    g_free(e);
+}
+
+static void establish_done(RnicRequest *request)
+{
+    RnicEstablishing *e = container_of(request, RnicEstablishing, request);
+    RnicEstablishedFn *fn = e->fn;
+    void *opaque = e->opaque;
+    bool established = e->established;
+
+    establish_free(e);
+    if (fn) {
+        fn(opaque, established);
+    }
+}
+
+static void establish_cancel(RnicRequest *request)
+{
+    establish_free(container_of(request, RnicEstablishing, request));
+}
+
+void rnic_qp_establish(RnicQp *qp, const RnicEstablish *establish,
+                       RnicEstablishedFn *fn, void *opaque,
+                       RnicEstablishing **handle)
+{
+    RnicEstablishing *e = g_new0(RnicEstablishing, 1);
+
+    *e = (RnicEstablishing) {
+        .request = { establish_work, establish_done, establish_cancel },
+        .qp = qp,
+        .what = *establish,
+        .fn = fn,
+        .opaque = opaque,
+        .handle = handle,
+    };
+    *handle = e;
+    rnic_qp_hold(qp);
+    rnic_requests_add(qp->worker->requests, &e->request);
+}
+
+void rnic_qp_establish_forget(RnicEstablishing *handle)
+{
+    handle->fn = NULL;
+}
