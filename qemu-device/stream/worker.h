@@ -12,10 +12,7 @@
 #define HW_RNIC_WORKER_H
 
 #include "qemu/atomic.h"
-#include "busy-streams.h"
 #include "hw/rnic/guest/dma.h"
-#include "keep-apart.h"
-#include "late-bells.h"
 #include "hw/rnic/base/rnic.h"
 #include "system/iothread.h"
 
@@ -27,11 +24,6 @@ typedef struct RnicWorker {
     unsigned qps;               /* main loop only */
     QemuSemaphore called;       /* the end of rnic_worker_call() */
     RnicDmaWindow window;       /* open within a turn only */
-    int64_t flow_since;         /* rnic_worker_full_flow(); host's time, ns */
-    size_t flow_octets;         /* read since then, and half of those before */
-    RnicBusyStreams busy;
-    RnicKeepApart apart;
-    RnicLateBells late_bells;
     uint32_t turns_of;          /* the QP that took the last turn */
     unsigned turns_in_a_row;    /* that it took */
     bool wanted;                /* rnic_worker_wanted(); any thread, atomic */
@@ -46,25 +38,6 @@ typedef void RnicWorkerFn(void *opaque);
 bool rnic_workers_create(RnicState *s, Error **errp);
 /* Main loop; no QP is left. */
 void rnic_workers_destroy(RnicState *s);
-
-/*
- * The worker has read @octets more from its sockets.  True: they come by the
- * gigabyte a second.  The worker's thread.
- */
-bool rnic_worker_full_flow(RnicWorker *worker, size_t octets);
-
-/*
- * How many of the worker's streams carried a lot of late, in whatever direction,
- * that of *@period among them; see rnic_busy_streams().  The worker's thread.
- */
-unsigned rnic_worker_busy_streams(RnicWorker *worker, unsigned *period);
-
-/*
- * A peer's thread, on the host's processor @theirs (-1: not known), works at the
- * same time as the worker: they need not share one.  Only threads of the
- * device's own are moved.  The worker's thread.
- */
-void rnic_worker_keep_apart(RnicWorker *worker, int theirs);
 
 /* A turn of QP @qpn begins.  The worker's thread. */
 void rnic_worker_count_turn(RnicWorker *worker, uint32_t qpn);
