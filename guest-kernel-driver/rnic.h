@@ -31,8 +31,7 @@
 				 RNIC_FEATURE_READ_INVALIDATE | \
 				 RNIC_FEATURE_REREGISTER | \
 				 RNIC_FEATURE_SRQ | \
-				 RNIC_FEATURE_STAG_ZERO | \
-				 RNIC_FEATURE_POLL_HINT)
+				 RNIC_FEATURE_STAG_ZERO)
 
 /* The answer to QUERY_DEVICE. */
 struct rnic_limits {

@@ -111,7 +111,6 @@ struct rnic_cq {
 	uint32_t cqn;
 	uint32_t depth;
 	uint32_t consumer;
-	uint32_t empty_polls;		/* in a row */
 	const struct rnic_cqe *current;	/* ibv_start_poll to ibv_end_poll */
 };
 

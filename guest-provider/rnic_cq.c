@@ -14,7 +14,6 @@
 
 #define RNIC_CQ_RING_OFFSET	RNIC_QUEUE_RECORD_SIZE
 #define RNIC_CQ_MIN_DEPTH	2
-#define EMPTY_POLLS_PER_HINT	16
 
 static void lock_cq(struct rnic_cq *cq)
 {
@@ -214,20 +213,6 @@ static void return_cqes(struct rnic_cq *cq)
 	*(volatile __le32 *)&cq->record->consumer = htole32(cq->consumer);
 }
 
-/*
- * The processor may be in the way of what it waits for: let the device see to
- * that, but not so often that it costs those who have a processor to spare.
- */
-static void found_empty(struct rnic_cq *cq)
-{
-	struct rnic_context *ctx = to_rctx(cq->vcq.cq.context);
-
-	if (++cq->empty_polls % EMPTY_POLLS_PER_HINT == 0 &&
-	    rnic_has_feature(ctx, RNIC_FEATURE_POLL_HINT))
-		mmio_write32_le((uint8_t *)ctx->db + RNIC_DB_CQ_EMPTY,
-				htole32(cq->cqn));
-}
-
 int rnic_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc)
 {
 	struct rnic_cq *cq = to_rcq(ibcq);
@@ -241,10 +226,6 @@ int rnic_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc)
 		fill_wc(&wc[polled++], cqe);
 	if (cq->consumer != before)
 		return_cqes(cq);
-	if (polled)
-		cq->empty_polls = 0;
-	else
-		found_empty(cq);
 	unlock_cq(cq);
 
 	return polled;
@@ -292,10 +273,7 @@ static int start_poll(struct ibv_cq_ex *ibcq, struct ibv_poll_cq_attr *attr)
 	if (ret) {
 		if (cq->consumer != before)
 			return_cqes(cq);
-		found_empty(cq);
 		unlock_cq(cq);
-	} else {
-		cq->empty_polls = 0;
 	}
 	return ret;
 }

@@ -117,7 +117,7 @@ typedef uint16_t __be16;
 #define RNIC_FEATURE_REMOTE_INVALIDATE	(1ULL << 13)
 #define RNIC_FEATURE_READ_INVALIDATE	(1ULL << 14)
 #define RNIC_FEATURE_STAG_ZERO		(1ULL << 15)	/* privileged QPs only */
-#define RNIC_FEATURE_POLL_HINT		(1ULL << 16)	/* RNIC_DB_CQ_EMPTY */
+/* Bit 16 is reserved. */
 
 #define RNIC_CONTROL_ENABLE	(1u << 0)	/* 0 to 1 starts the admin queue */
 #define RNIC_CONTROL_RESET	(1u << 1)	/* self-clearing function reset */
@@ -160,7 +160,7 @@ enum rnic_health {
 #define RNIC_DB_RQ		0x04	/* QP number */
 #define RNIC_DB_SRQ		0x08	/* S-RQ number */
 #define RNIC_DB_CQ_ARM		0x0c	/* CQ number | RNIC_ARM_* */
-#define RNIC_DB_CQ_EMPTY	0x10	/* CQ number, RNIC_FEATURE_POLL_HINT */
+/* 0x10 is reserved. */
 
 #define RNIC_OBJECT_NUMBER_MASK	0x00ffffff	/* all object numbers: 24 bits */
 #define RNIC_ARM_NEXT		(1u << 30)	/* V8.2.5-8 next completion */

@@ -51,12 +51,6 @@ bool rnic_ip_is_any(const uint8_t ip[16])
            (rnic_ip_is_v4(ip) || memcmp(ip, zero, V4) == 0);
 }
 
-bool rnic_ip_is_loopback(const uint8_t ip[16])
-{
-    return rnic_ip_is_v4(ip) ? ip[V4] == LOOPBACK_NET
-                             : memcmp(ip, &in6addr_loopback, 16) == 0;
-}
-
 bool rnic_ip_is_unicast(const uint8_t ip[16])
 {
     bool multicast = rnic_ip_is_v4(ip) ? ip[V4] >= 224 : ip[0] == 0xff;

@@ -47,8 +47,6 @@ bool rnic_map_to_guest(const RnicMap *map, const uint8_t host[16],
 bool rnic_ip_is_v4(const uint8_t ip[16]);
 /* 0.0.0.0 or :: */
 bool rnic_ip_is_any(const uint8_t ip[16]);
-/* 127.0.0.0/8 or ::1: both ends are on this host. */
-bool rnic_ip_is_loopback(const uint8_t ip[16]);
 /* Neither the any-address nor a multicast or the broadcast address. */
 bool rnic_ip_is_unicast(const uint8_t ip[16]);
 

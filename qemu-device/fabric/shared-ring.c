@@ -10,8 +10,6 @@
 #include "qemu/iov.h"
 #include "qemu/memfd.h"
 #include "qemu/sockets.h"
-#include "hw/rnic/iwarp/copy.h"
-#include "hw/rnic/stream/keep-apart.h"
 #include "shared-ring.h"
 
 #ifdef CONFIG_LINUX
@@ -38,36 +36,25 @@ enum {
     DRAINED = 2,
 };
 
-/* Octets that are there twice in a row: what wraps around is in one piece. */
-typedef struct View {
-    uint8_t *octets;
-    uint32_t size;
-} View;
-
 struct RnicSharedRing {
-    uint8_t *mapping;           /* the page, and both views */
+    uint8_t *mapping;           /* the page, and the octets twice in a row */
     RnicSharedRingPage *shared;
-    View wide;                  /* all octets */
-    View narrow;                /* the first of them */
+    uint8_t *octets;            /* what wraps around is in one piece */
+    uint32_t size;
     uint32_t position;          /* this end's, as published */
     uint32_t waits;             /* this end's, as published */
     uint32_t answered;          /* the other's, when the bell was last rung */
     int bell;
     bool silent;                /* nobody rings the bell any more */
     bool waiting;               /* the receiver, see the header */
-    bool is_narrow;             /* the sender, as published */
-    bool to_be_narrow;
     uint32_t untold;            /* the sender, octets since it last told */
-    RnicLateBells *bells;       /* the sender's; NULL: it tells at once */
-    RnicLateBell late;
 };
 
 /* ------------------------------------------------------------- mapping */
 
 static size_t mapping_size(const RnicSharedRing *ring)
 {
-    return qemu_real_host_page_size() + 2 * (size_t)ring->wide.size +
-           2 * (size_t)ring->narrow.size;
+    return qemu_real_host_page_size() + 2 * (size_t)ring->size;
 }
 
 static bool map_at(uint8_t *place, size_t size, int memory, off_t offset)
@@ -76,22 +63,13 @@ static bool map_at(uint8_t *place, size_t size, int memory, off_t offset)
                 memory, offset) != MAP_FAILED;
 }
 
-static bool map_view(const View *view, int memory)
-{
-    size_t page = qemu_real_host_page_size();
-
-    return map_at(view->octets, view->size, memory, page) &&
-           map_at(view->octets + view->size, view->size, memory, page);
-}
-
 /* @size: of the octets. */
 static bool map_memory(RnicSharedRing *ring, int memory, uint32_t size)
 {
     size_t page = qemu_real_host_page_size();
     uint8_t *m;
 
-    ring->wide.size = size;
-    ring->narrow.size = size / RNIC_SHARED_RING_NARROW;
+    ring->size = size;
     m = mmap(NULL, mapping_size(ring), PROT_NONE,
              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (m == MAP_FAILED) {
@@ -99,19 +77,16 @@ static bool map_memory(RnicSharedRing *ring, int memory, uint32_t size)
     }
     ring->mapping = m;
     ring->shared = (RnicSharedRingPage *)m;
-    ring->wide.octets = m + page;
-    ring->narrow.octets = ring->wide.octets + 2 * (size_t)size;
-    return map_at(m, page, memory, 0) && map_view(&ring->wide, memory) &&
-           map_view(&ring->narrow, memory);
+    ring->octets = m + page;
+    return map_at(m, page, memory, 0) &&
+           map_at(ring->octets, size, memory, page) &&
+           map_at(ring->octets + size, size, memory, page);
 }
 
 void rnic_shared_ring_free(RnicSharedRing *ring)
 {
     int error = errno;
 
-    if (ring->bells) {
-        rnic_late_bells_remove(ring->bells, &ring->late);
-    }
     if (ring->mapping) {
         munmap(ring->mapping, mapping_size(ring));
     }
@@ -128,8 +103,6 @@ int rnic_shared_ring_bell(const RnicSharedRing *ring)
 }
 
 /* -------------------------------------------------------- the sender's */
-
-static RnicLateBellFn ring_late;
 
 RnicSharedRing *rnic_shared_ring_create(int *memory, int *bell)
 {
@@ -156,7 +129,6 @@ RnicSharedRing *rnic_shared_ring_create(int *memory, int *bell)
         return NULL;
     }
     ring->bell = pair[0];
-    ring->late.ring = ring_late;
     *bell = pair[1];
     ring->shared->receiver_waits = 1;
     return ring;
@@ -230,36 +202,10 @@ static void announce_wait(RnicSharedRing *ring, uint32_t *own_waits)
     smp_mb();
 }
 
-static void tell_receiver_now(RnicSharedRing *ring)
-{
-    ring->untold = 0;
-    qatomic_set(&ring->shared->sender_processor, rnic_own_processor() + 1);
-    tell(ring, &ring->shared->receiver_waits);
-}
-
-static void ring_late(RnicLateBell *bell)
-{
-    tell_receiver_now(container_of(bell, RnicSharedRing, late));
-}
-
 static void tell_receiver(RnicSharedRing *ring)
 {
-    if (ring->bells) {
-        rnic_late_bells_add(ring->bells, &ring->late);
-    } else {
-        tell_receiver_now(ring);
-    }
-}
-
-void rnic_shared_ring_tell_late(RnicSharedRing *ring, RnicLateBells *bells)
-{
-    RnicLateBells *before = ring->bells;
-
-    ring->bells = bells;
-    if (before && before != bells && ring->late.due) {
-        rnic_late_bells_remove(before, &ring->late);
-        tell_receiver(ring);
-    }
+    ring->untold = 0;
+    tell(ring, &ring->shared->receiver_waits);
 }
 
 bool rnic_shared_ring_rung(RnicSharedRing *ring)
@@ -275,9 +221,9 @@ bool rnic_shared_ring_rung(RnicSharedRing *ring)
 
 /* ------------------------------------------------------------ transfer */
 
-static uint8_t *place(const RnicSharedRing *ring, const View *view)
+static uint8_t *place(const RnicSharedRing *ring)
 {
-    return view->octets + (ring->position & (view->size - 1));
+    return ring->octets + (ring->position & (ring->size - 1));
 }
 
 /* Octets of @iov behind the first @skip ones, as many as @room; returns them. */
@@ -289,7 +235,7 @@ static size_t gather(const struct iovec *iov, size_t count, size_t skip,
     for (size_t i = 0; i < count && done < room; i++) {
         size_t n = MIN(iov[i].iov_len - MIN(skip, iov[i].iov_len), room - done);
 
-        iwarp_copy(out + done, (const uint8_t *)iov[i].iov_base + skip, n);
+        memcpy(out + done, (const uint8_t *)iov[i].iov_base + skip, n);
         done += n;
         skip -= MIN(skip, iov[i].iov_len);
     }
@@ -305,35 +251,16 @@ static size_t scatter(const struct iovec *iov, size_t count, const uint8_t *in,
     for (size_t i = 0; i < count && done < len; i++) {
         size_t n = MIN(iov[i].iov_len, len - done);
 
-        iwarp_copy(iov[i].iov_base, in + done, n);
+        memcpy(iov[i].iov_base, in + done, n);
         done += n;
     }
     return done;
 }
 
-void rnic_shared_ring_set_narrow(RnicSharedRing *ring, bool narrow)
+/* Octets that are in the ring. */
+static uint32_t look(const RnicSharedRing *ring)
 {
-    ring->to_be_narrow = narrow;
-}
-
-static const View *sender_view(const RnicSharedRing *ring)
-{
-    return ring->is_narrow ? &ring->narrow : &ring->wide;
-}
-
-/*
- * Octets that are in the ring.  When there are none it may change: the receiver,
- * which looks at head first, has the change with the first octet behind it.
- */
-static uint32_t look(RnicSharedRing *ring)
-{
-    uint32_t used = ring->position - qatomic_load_acquire(&ring->shared->tail);
-
-    if (used == 0 && ring->is_narrow != ring->to_be_narrow) {
-        ring->is_narrow = ring->to_be_narrow;
-        qatomic_set(&ring->shared->narrow, ring->is_narrow);
-    }
-    return used;
+    return ring->position - qatomic_load_acquire(&ring->shared->tail);
 }
 
 /* There is too little room; what is in the ring by now. */
@@ -347,22 +274,20 @@ static uint32_t look_again(RnicSharedRing *ring)
 /* More than that cannot be in it: the peer has broken the ring. */
 static bool broken(const RnicSharedRing *ring, uint32_t used)
 {
-    return used > sender_view(ring)->size;
+    return used > ring->size;
 }
 
-/* Of a ring that is not broken; none while it is to change. */
+/* Of a ring that is not broken. */
 static uint32_t room(const RnicSharedRing *ring, uint32_t used)
 {
-    return ring->is_narrow == ring->to_be_narrow
-           ? sender_view(ring)->size - used : 0;
+    return ring->size - used;
 }
 
 /* It is worth waiting. */
 static bool little_room(const RnicSharedRing *ring, uint32_t used)
 {
-    uint32_t size = sender_view(ring)->size;
-
-    return !broken(ring, used) && room(ring, used) < size - size / DRAINED;
+    return !broken(ring, used) &&
+           room(ring, used) < ring->size - ring->size / DRAINED;
 }
 
 static void publish(RnicSharedRing *ring, size_t n)
@@ -370,21 +295,17 @@ static void publish(RnicSharedRing *ring, size_t n)
     ring->position += n;
     ring->untold += n;
     qatomic_store_release(&ring->shared->head, ring->position);
-    if (ring->bells) {
-        rnic_late_bells_written(ring->bells, n);
-    }
 }
 
 /* As much of it as there is room for, at most PUBLISH. */
 static size_t write_some(RnicSharedRing *ring, uint32_t used,
                          const struct iovec *iov, size_t count, size_t skip)
 {
-    const View *view = sender_view(ring);
-    size_t n = gather(iov, count, skip, place(ring, view),
+    size_t n = gather(iov, count, skip, place(ring),
                       MIN(PUBLISH, room(ring, used)));
 
     publish(ring, n);
-    if (ring->untold >= view->size / TOLD) {
+    if (ring->untold >= ring->size / TOLD) {
         tell_receiver(ring);
     }
     return n;
@@ -435,7 +356,7 @@ void *rnic_shared_ring_place(RnicSharedRing *ring, size_t len)
     uint32_t used = look(ring);
 
     return !broken(ring, used) && len <= room(ring, used)
-           ? place(ring, sender_view(ring)) : NULL;
+           ? place(ring) : NULL;
 }
 
 void rnic_shared_ring_commit(RnicSharedRing *ring, size_t len)
@@ -453,22 +374,9 @@ static uint32_t available(const RnicSharedRing *ring)
     return qatomic_load_acquire(&ring->shared->head) - ring->position;
 }
 
-/* The receiver's, once for each use: the peer can change it at any time. */
-static const View *receiver_view(const RnicSharedRing *ring)
-{
-    return qatomic_read(&ring->shared->narrow) ? &ring->narrow : &ring->wide;
-}
-
 bool rnic_shared_ring_waits(const RnicSharedRing *ring)
 {
     return ring->waiting;
-}
-
-int rnic_shared_ring_sender_processor(const RnicSharedRing *ring)
-{
-    uint32_t from_1 = qatomic_read(&ring->shared->sender_processor);
-
-    return from_1 <= INT_MAX ? (int)from_1 - 1 : -1;
 }
 
 static void taken(RnicSharedRing *ring, size_t n)
@@ -477,9 +385,9 @@ static void taken(RnicSharedRing *ring, size_t n)
     qatomic_store_release(&ring->shared->tail, ring->position);
 }
 
-static void tell_sender(RnicSharedRing *ring, const View *view, uint32_t left)
+static void tell_sender(RnicSharedRing *ring, uint32_t left)
 {
-    if (left <= view->size / DRAINED) {
+    if (left <= ring->size / DRAINED) {
         tell(ring, &ring->shared->sender_waits);
     }
 }
@@ -488,41 +396,38 @@ ssize_t rnic_shared_ring_read(RnicSharedRing *ring, const struct iovec *iov,
                               size_t count)
 {
     uint32_t octets = available(ring);
-    const View *view;
     size_t n;
 
     if (octets == 0) {
         announce_wait(ring, &ring->shared->receiver_waits);
         octets = available(ring);
     }
-    view = receiver_view(ring);
-    if (octets > view->size) {
+    if (octets > ring->size) {
         errno = EPROTO;
         return -1;
     }
-    n = scatter(iov, count, place(ring, view), octets);
+    n = scatter(iov, count, place(ring), octets);
     ring->waiting = n == 0;
     if (n > 0) {
         taken(ring, n);
     }
-    tell_sender(ring, view, octets - n);
+    tell_sender(ring, octets - n);
     return n;
 }
 
 const void *rnic_shared_ring_peek(const RnicSharedRing *ring, size_t *n)
 {
     uint32_t octets = available(ring);
-    const View *view = receiver_view(ring);
 
-    *n = octets <= view->size ? octets : 0;
-    return place(ring, view);
+    *n = octets <= ring->size ? octets : 0;
+    return place(ring);
 }
 
 void rnic_shared_ring_consume(RnicSharedRing *ring, size_t n)
 {
     ring->waiting = false;
     taken(ring, n);
-    tell_sender(ring, receiver_view(ring), available(ring));
+    tell_sender(ring, available(ring));
 }
 
 #else
@@ -566,16 +471,6 @@ ssize_t rnic_shared_ring_write(RnicSharedRing *ring, const struct iovec *iov,
     g_assert_not_reached();
 }
 
-void rnic_shared_ring_set_narrow(RnicSharedRing *ring, bool narrow)
-{
-    g_assert_not_reached();
-}
-
-void rnic_shared_ring_tell_late(RnicSharedRing *ring, RnicLateBells *bells)
-{
-    g_assert_not_reached();
-}
-
 size_t rnic_shared_ring_room(RnicSharedRing *ring)
 {
     g_assert_not_reached();
@@ -599,11 +494,6 @@ void rnic_shared_ring_commit(RnicSharedRing *ring, size_t len)
 void rnic_shared_ring_tell(RnicSharedRing *ring)
 {
     g_assert_not_reached();
-}
-
-int rnic_shared_ring_sender_processor(const RnicSharedRing *ring)
-{
-    return -1;
 }
 
 ssize_t rnic_shared_ring_read(RnicSharedRing *ring, const struct iovec *iov,

@@ -14,10 +14,6 @@
  * cannot exceed the ring's size, and copies octets out once; payload, of which
  * nothing but its CRC depends, it may read in place.
  *
- * Many busy rings together are more than the processor's cache holds.  A narrow
- * ring is a part of the ring, as if there were no more of it.  And their receiver
- * is told late, see late-bells.h.
- *
  * A ring is one thread's.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
@@ -25,8 +21,6 @@
 
 #ifndef HW_RNIC_SHARED_RING_H
 #define HW_RNIC_SHARED_RING_H
-
-#include "hw/rnic/stream/late-bells.h"
 
 enum {
     /*
@@ -37,17 +31,13 @@ enum {
     /* As it takes them: powers of two. */
     RNIC_SHARED_RING_MIN = 256 * 1024,
     RNIC_SHARED_RING_MAX = 64 * 1024 * 1024,
-    /* A narrow one is this part of it: whole pages of any host. */
-    RNIC_SHARED_RING_NARROW = 2,
 };
 
 /* What both see: a page, and the octets behind it.  The host's byte order. */
 typedef struct RnicSharedRingPage {
     uint32_t head;              /* octets written, modulo 2^32 */
     uint32_t sender_waits;      /* its waits for room, counted */
-    uint32_t sender_processor;  /* where it last ran, from 1; 0: not known */
-    uint32_t narrow;            /* the sender's; changes while it is empty */
-    uint32_t reserved1[28];
+    uint32_t reserved1[30];
     uint32_t tail;              /* octets read, modulo 2^32 */
     uint32_t receiver_waits;    /* its waits for octets; begins as 1 */
     uint32_t reserved2[30];
@@ -91,18 +81,6 @@ bool rnic_shared_ring_rung(RnicSharedRing *ring);
 bool rnic_shared_ring_waits(const RnicSharedRing *ring);
 
 /*
- * The sender: use the first part of the ring only, or all of it again (as it
- * begins).  What is there is to be read first: until then there is no room.
- */
-void rnic_shared_ring_set_narrow(RnicSharedRing *ring, bool narrow);
-
-/*
- * The sender: whenever the receiver is to be told, do so by @bells, which outlive
- * the ring; NULL: at once again (as it begins).
- */
-void rnic_shared_ring_tell_late(RnicSharedRing *ring, RnicLateBells *bells);
-
-/*
  * Octets taken of @iov, 0 if there is no room; -1 with errno: EPIPE (nobody has
  * the other end any more), EPROTO (the peer has broken the ring).  The receiver
  * has them if it looks.  If it waits, it may do so until rnic_shared_ring_tell():
@@ -128,9 +106,6 @@ bool rnic_shared_ring_await_room(RnicSharedRing *ring);
  */
 void *rnic_shared_ring_place(RnicSharedRing *ring, size_t len);
 void rnic_shared_ring_commit(RnicSharedRing *ring, size_t len);
-
-/* The receiver: the host's processor that the sender claims to be on, or -1. */
-int rnic_shared_ring_sender_processor(const RnicSharedRing *ring);
 
 /* Octets put into @iov, 0 if there are none; -1 with errno: EPROTO. */
 ssize_t rnic_shared_ring_read(RnicSharedRing *ring, const struct iovec *iov,

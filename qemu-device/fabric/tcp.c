@@ -25,15 +25,12 @@
 #include "fabric.h"
 #include "accept.h"
 #include "map.h"
-#include "tcp.h"
 #include "tls.h"
 #include "hw/rnic/base/trace.h"
 
 enum {
     BACKLOG_MIN = 1,
     BACKLOG_MAX = 1024,
-
-    SEND_BUFFER = 2 * 1024 * 1024,      /* of octets; Linux doubles it */
 };
 
 struct RnicFabricTcp {
@@ -204,104 +201,9 @@ static QIOChannel *channel_new(int fd)
     return ioc;
 }
 
-/*
- * Between two sockets of one host nothing is ever congested.  A sender that
- * paces itself by what it measured (BBR) gets down to a third of what the host
- * can do there and stays there; reno does not pace and is open to everyone.
- */
-static void spare_pacing(int fd)
-{
-#ifdef TCP_CONGESTION
-    static const char name[] = "reno";
-
-    setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, strlen(name));
-#endif
-}
-
-/* Linux names these only for itself. */
-enum {
-    LOCK_NOTHING = 0,
-    LOCK_SEND_BUFFER = 1,
-};
-
-static int get_option(int fd, int option)
-{
-    int value = 0;
-    socklen_t len = sizeof(value);
-
-    return getsockopt(fd, SOL_SOCKET, option, &value, &len) == 0 ? value : -1;
-}
-
-/* Which of the buffers the host leaves as they were set.  -1: it will never
- * change one that was set. */
-static int locked_buffers(int fd)
-{
-#ifdef SO_BUF_LOCK
-    return get_option(fd, SO_BUF_LOCK);
-#else
-    return -1;
-#endif
-}
-
-static void lock_buffers(int fd, int which)
-{
-#ifdef SO_BUF_LOCK
-    setsockopt(fd, SOL_SOCKET, SO_BUF_LOCK, &which, sizeof(which));
-#endif
-}
-
-/* The host takes what it allows for one that is too large. */
-static void set_buffer(int fd, int option, size_t octets)
-{
-    const int size = MIN(octets, INT_MAX);
-
-    setsockopt(fd, SOL_SOCKET, option, &size, sizeof(size));
-}
-
-/*
- * What waits at the sender has to fit into the receiver's window.  Otherwise the
- * window is full all the time and is filled up a little for each little that
- * is read: an interrupt, a wake-up and at times a rearrangement of all that
- * waits, for few octets.  Left to the host the window may stay too small.
- * Before the connection is made: its first window depends on it.  Where the host
- * allows not half of it (net.core.wmem_max), what it makes of the buffers
- * itself is better than less.
- */
-static void size_buffers(int fd)
-{
-    if (locked_buffers(fd) < 0) {
-        return;
-    }
-    set_buffer(fd, SO_SNDBUF, SEND_BUFFER);
-    if (get_option(fd, SO_SNDBUF) < SEND_BUFFER) {
-        lock_buffers(fd, LOCK_NOTHING);
-        return;
-    }
-    set_buffer(fd, SO_RCVBUF, INT_MAX);
-    lock_buffers(fd, LOCK_SEND_BUFFER);
-}
-
 static int channel_fd(QIOChannel *ioc)
 {
     return QIO_CHANNEL_SOCKET(ioc)->fd;
-}
-
-bool rnic_fabric_tcp_is_loopback(QIOChannel *ioc)
-{
-    RnicAddr peer;
-
-    return socket_address(channel_fd(ioc), getpeername, &peer) &&
-           rnic_ip_is_loopback(peer.ip);
-}
-
-/* Linux hands a packet over where it was sent: no interrupt comes between. */
-int rnic_fabric_tcp_sender_processor(QIOChannel *ioc)
-{
-#ifdef SO_INCOMING_CPU
-    return get_option(channel_fd(ioc), SO_INCOMING_CPU);
-#else
-    return -1;
-#endif
 }
 
 static bool uses_tls(const RnicFabricTcp *tcp)
@@ -358,10 +260,6 @@ static QIOChannel *connect_from(const RnicAddr *from, const RnicAddr *to)
 
     if (fd < 0) {
         return NULL;
-    }
-    if (rnic_ip_is_loopback(to->ip)) {
-        spare_pacing(fd);
-        size_buffers(fd);
     }
     ioc = channel_new(fd);
     if ((!rnic_ip_is_any(from->ip) && bind_local(fd, from) < 0) ||
@@ -616,11 +514,6 @@ static void accepted(void *opaque, int fd)
         object_unref(OBJECT(ioc));
         return;
     }
-    if (rnic_ip_is_loopback(host.ip)) {
-        spare_pacing(fd);
-    } else {
-        lock_buffers(fd, LOCK_NOTHING);
-    }
     if (l->tcp->tls_creds) {
         accept_encrypt(l, ioc, &local, &remote);
     } else {
@@ -654,10 +547,6 @@ static int listen_at(const RnicAddr *host, unsigned backlog)
         return -1;
     }
     socket_set_fast_reuse(fd);
-    /* For connections from this host; accepted() has those of others undo it. */
-    if (rnic_ip_is_loopback(host->ip) || rnic_ip_is_any(host->ip)) {
-        size_buffers(fd);
-    }
     if ((!rnic_ip_is_v4(host->ip) &&
          setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &v6_only,
                     sizeof(v6_only)) < 0) ||

@@ -37,7 +37,7 @@ enum {
 };
 
 /* What the descriptor at the beginning of a stream is the file of. */
-static const char offer_text[] = "rnic-ring 3\n";
+static const char offer_text[] = "rnic-ring 4\n";
 
 /* One of the descriptors that a channel watches, and what for. */
 typedef struct Watch {
@@ -50,8 +50,6 @@ struct RnicUnixChannel {
 
     bool fin_sent;
     bool corked;
-    bool narrow;
-    RnicLateBells *bells;
     bool rings;
     bool offered;
     bool peer_takes_rings;
@@ -476,22 +474,6 @@ static void channel_set_cork(QIOChannel *ioc, bool enabled)
     tell(c);
 }
 
-static void share(RnicUnixChannel *c)
-{
-    if (c->tx) {
-        rnic_shared_ring_set_narrow(c->tx, c->narrow);
-        rnic_shared_ring_tell_late(c->tx, c->bells);
-    }
-}
-
-void rnic_unix_channel_share(RnicUnixChannel *c, bool narrow,
-                             RnicLateBells *bells)
-{
-    c->narrow = narrow;
-    c->bells = bells;
-    share(c);
-}
-
 /* @before octets have left otherwise. */
 static ssize_t write_ring(RnicUnixChannel *c, const struct iovec *iov,
                           size_t niov, size_t before, Error **errp)
@@ -570,7 +552,6 @@ static ssize_t begin_ring(RnicUnixChannel *c, const struct iovec *iov,
         return n;
     }
     trace_rnic_fabric_unix_ring(c, "sent");
-    share(c);
     update_watches(c);
     iov_discard_front(&rest, &count, 1);
     return write_ring(c, rest, count, 1, errp);
@@ -636,11 +617,6 @@ const void *rnic_unix_channel_peek(const RnicUnixChannel *c, size_t *n)
 void rnic_unix_channel_consume(RnicUnixChannel *c, size_t n)
 {
     rnic_shared_ring_consume(c->rx, n);
-}
-
-int rnic_unix_channel_sender_processor(const RnicUnixChannel *c)
-{
-    return c->rx ? rnic_shared_ring_sender_processor(c->rx) : -1;
 }
 
 /* ----------------------------------------------------------------- end */

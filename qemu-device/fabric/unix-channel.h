@@ -27,7 +27,6 @@
 #define HW_RNIC_FABRIC_UNIX_CHANNEL_H
 
 #include "io/channel.h"
-#include "hw/rnic/stream/late-bells.h"
 
 #define TYPE_RNIC_UNIX_CHANNEL "rnic-unix-channel"
 OBJECT_DECLARE_SIMPLE_TYPE(RnicUnixChannel, RNIC_UNIX_CHANNEL)
@@ -55,24 +54,12 @@ void *rnic_unix_channel_place(const RnicUnixChannel *c, size_t len);
 void rnic_unix_channel_commit(RnicUnixChannel *c, size_t len);
 
 /*
- * For its ring: see rnic_shared_ring_set_narrow() and rnic_shared_ring_tell_late().
- */
-void rnic_unix_channel_share(RnicUnixChannel *c, bool narrow,
-                             RnicLateBells *bells);
-
-/*
  * The stream's next octets, *@n of them, for the caller to use them where they
  * are; 0: only by reading, for now or, with NULL, as there is no ring.  The peer
  * can still change them.  Then that @n of those are done with.
  */
 const void *rnic_unix_channel_peek(const RnicUnixChannel *c, size_t *n);
 void rnic_unix_channel_consume(RnicUnixChannel *c, size_t n);
-
-/*
- * The host's processor that the peer's thread claims to be on, as it sends by a
- * ring; -1: not known.
- */
-int rnic_unix_channel_sender_processor(const RnicUnixChannel *c);
 
 /* Call @fn when the channel is gone. */
 void rnic_unix_channel_at_end(RnicUnixChannel *c, GDestroyNotify fn,

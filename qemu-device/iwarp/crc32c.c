@@ -9,10 +9,10 @@
  */
 
 #include <limits.h>
+#include <string.h>
 
 #include <isa-l/crc.h>
 
-#include "copy.h"
 #include "crc32c.h"
 
 /* Octets that are copied at once, so that they are still near afterwards. */
@@ -42,7 +42,7 @@ uint32_t iwarp_crc32c_copy(uint32_t crc, void *out, const void *data,
     while (len) {
         size_t n = len < CRC32C_NEAR ? len : CRC32C_NEAR;
 
-        iwarp_copy(copy, p, n);
+        memcpy(copy, p, n);
         crc = iwarp_crc32c(crc, copy, n);
         copy += n;
         p += n;

@@ -8,34 +8,11 @@
  */
 
 #include "qemu/osdep.h"
-#include "qemu/main-loop.h"
-#include "hw/core/cpu.h"
 #include "hw/rnic/verbs/cq.h"
 #include "hw/rnic/verbs/qp.h"
 #include "registers.h"
 #include "hw/rnic/verbs/srq.h"
 #include "hw/rnic/base/trace.h"
-
-/* Alone on its host processor the vCPU goes on at once. */
-static void stand_back(CPUState *cpu, run_on_cpu_data unused)
-{
-    bql_unlock();
-    sched_yield();
-    bql_lock();
-}
-
-/* Not from within the access: nothing may wait for the big lock that long. */
-static bool poll_hint(RnicState *s, uint32_t page, uint32_t cqn)
-{
-    if (!rnic_accepted(s, RNIC_FEATURE_POLL_HINT) ||
-        !rnic_cq_on_page(s, page, cqn)) {
-        return false;
-    }
-    if (current_cpu) {
-        async_run_on_cpu(current_cpu, stand_back, RUN_ON_CPU_NULL);
-    }
-    return true;
-}
 
 static bool ring(RnicState *s, uint32_t page, uint32_t offset, uint32_t val)
 {
@@ -48,8 +25,6 @@ static bool ring(RnicState *s, uint32_t page, uint32_t offset, uint32_t val)
         return rnic_srq_doorbell(s, page, val);
     case RNIC_DB_CQ_ARM:
         return rnic_cq_arm(s, page, val);
-    case RNIC_DB_CQ_EMPTY:
-        return poll_hint(s, page, val);
     default:
         return false;
     }

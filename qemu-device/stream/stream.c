@@ -10,22 +10,10 @@
 #include "qemu/main-loop.h"
 #include "hw/rnic/guest/dma.h"
 #include "hw/rnic/fabric/fabric.h"
-#include "hw/rnic/fabric/tcp.h"
 #include "stream.h"
 #include "hw/rnic/base/trace.h"
 
 enum {
-    REST_US = 30,
-
-    /*
-     * The rings of so many are more than the cache holds that processors share,
-     * of which others have a part; narrow ones of twice as many are as much.
-     */
-    MANY_BUSY = 17,
-
-    /* The rings of so many hold twice and more what their bells are late by. */
-    LATE_BUSY = 8,
-
     /* Smaller frames leave together. */
     LARGE_FRAME = 4096,
 };
@@ -79,23 +67,6 @@ bool rnic_stream_read_now(RnicStream *st)
     return true;
 }
 
-/*
- * A stream that rests on stays as it is: to take its socket out of the event
- * loop and put it back costs a search of all that are there.
- */
-static void rested(void *opaque)
-{
-    RnicStream *st = opaque;
-
-    if (!st->read_paused && !call_on_readable(st)) {
-        return;
-    }
-    if (!timer_pending(&st->rest_timer)) {
-        st->resting = false;
-        update_handlers(st);
-    }
-}
-
 static bool is_plain_tcp(QIOChannel *ioc)
 {
     Object *socket = object_dynamic_cast(OBJECT(ioc), TYPE_QIO_CHANNEL_SOCKET);
@@ -135,19 +106,14 @@ RnicStream *rnic_stream_new(const RnicStreamSetup *setup, AioContext *ctx,
     st->opaque = opaque;
     st->read_paused = true;
     st->plain_tcp = is_plain_tcp(setup->ioc);
-    st->tcp_loopback = st->plain_tcp && rnic_fabric_tcp_is_loopback(st->ioc);
     st->unix_channel = (RnicUnixChannel *)object_dynamic_cast(
         OBJECT(setup->ioc), TYPE_RNIC_UNIX_CHANNEL);
-    /* Of the host's time: a stopped guest's streams do not stay resting. */
-    aio_timer_init(ctx, &st->rest_timer, QEMU_CLOCK_REALTIME, SCALE_NS,
-                   rested, st);
     return st;
 }
 
 static void detach(RnicStream *st)
 {
     st->detached = true;
-    timer_del(&st->rest_timer);
     qio_channel_set_aio_fd_handler(st->ioc, st->ctx, NULL, st->ctx, NULL,
                                    NULL);
 }
@@ -193,45 +159,6 @@ void rnic_stream_resume_reading(RnicStream *st)
         st->read_paused = false;
         update_handlers(st);
     }
-}
-
-/*
- * The main loop's timers count in milliseconds, far too long; and a UNIX socket
- * holds too little for its sender to go on meanwhile.
- */
-static bool may_rest(const RnicStream *st)
-{
-    return st->plain_tcp && st->ctx != iohandler_get_aio_context();
-}
-
-void rnic_stream_rest(RnicStream *st)
-{
-    if (!may_rest(st) || timer_pending(&st->rest_timer)) {
-        return;
-    }
-    trace_rnic_stream_rests(st);
-    if (!st->resting) {
-        st->resting = true;
-        update_handlers(st);
-    }
-    timer_mod_ns(&st->rest_timer, qemu_clock_get_ns(QEMU_CLOCK_REALTIME) +
-                 REST_US * SCALE_US);
-}
-
-void rnic_stream_share(RnicStream *st, unsigned busy, RnicLateBells *bells)
-{
-    if (st->unix_channel) {
-        rnic_unix_channel_share(st->unix_channel, busy >= MANY_BUSY,
-                                busy >= LATE_BUSY ? bells : NULL);
-    }
-}
-
-int rnic_stream_sender_processor(const RnicStream *st)
-{
-    if (st->unix_channel) {
-        return rnic_unix_channel_sender_processor(st->unix_channel);
-    }
-    return st->tcp_loopback ? rnic_fabric_tcp_sender_processor(st->ioc) : -1;
 }
 
 static void set_blocked(RnicStream *st, bool blocked)

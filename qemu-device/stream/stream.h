@@ -19,7 +19,6 @@
 #include "hw/rnic/base/compat.h"
 #include "hw/rnic/fabric/unix-channel.h"
 #include "io/channel.h"
-#include "qemu/timer.h"
 #include "hw/rnic/iwarp/mpa-startup.h"
 #include "hw/rnic/iwarp/stream-rx.h"
 #include "hw/rnic/iwarp/stream-tx.h"
@@ -50,12 +49,8 @@ typedef struct RnicStream {
     bool read_paused;
     bool suspended;             /* the VM is stopped: nothing is watched */
     bool plain_tcp;             /* of the TCP fabric, without TLS */
-    bool tcp_loopback;          /* that, and both ends are on this host */
-    unsigned busy_period;       /* of rnic_busy_streams() */
-    bool resting;               /* not read as soon as more arrives */
     bool in_use;                /* by a function that frees it if detached */
     bool detached;
-    QEMUTimer rest_timer;
     bool fin_wanted;            /* send FIN once the stage is empty */
     bool fin_sent;
     bool fin_received;
@@ -100,32 +95,10 @@ void rnic_stream_resume(RnicStream *st);
 void rnic_stream_pause_reading(RnicStream *st);
 void rnic_stream_resume_reading(RnicStream *st);
 
-/*
- * Read on in a moment rather than as soon as more has arrived.  For a stream
- * of a worker in full flow, when it is empty in the middle of a message: to be
- * woken for each piece that the peer sends costs both sides more than to find
- * several at once, and Linux would draw both to the same processor.  TCP in
- * threads of the device's own only; otherwise this does nothing.
- */
-void rnic_stream_rest(RnicStream *st);
-
-/*
- * @busy streams of the worker, this one among them, carry a lot: leave the
- * others their share of the processor's cache.  @bells: the worker's, which
- * outlives the stream.
- */
-void rnic_stream_share(RnicStream *st, unsigned busy, RnicLateBells *bells);
-
-/*
- * The host's processor that the thread which sends this stream claims to be on,
- * or -1: it is on another host for all that is known.
- */
-int rnic_stream_sender_processor(const RnicStream *st);
-
 /* The read handler is called as soon as something arrives. */
 static inline bool rnic_stream_watched(const RnicStream *st)
 {
-    return !st->read_paused && !st->resting && !st->suspended;
+    return !st->read_paused && !st->suspended;
 }
 
 /*

@@ -12,7 +12,6 @@
 
 #include "qemu/osdep.h"
 #include "hw/rnic/guest/dma.h"
-#include "hw/rnic/iwarp/copy.h"
 #include "qp-internal.h"
 #include "hw/rnic/base/trace.h"
 
@@ -212,7 +211,7 @@ static void copy_to_guest(const RnicDmaMap *map, const uint8_t *octets)
 {
     rnic_guest_memory_begin();
     for (size_t i = 0; i < map->count; i++) {
-        iwarp_copy(map->iov[i].iov_base, octets, map->iov[i].iov_len);
+        memcpy(map->iov[i].iov_base, octets, map->iov[i].iov_len);
         octets += map->iov[i].iov_len;
     }
     rnic_guest_memory_end();
@@ -591,7 +590,7 @@ static size_t take_in_place(RnicQp *qp)
 }
 
 /* Until the socket is empty, the turn is over, or the QP leaves RTS. */
-static size_t read_on(RnicQp *qp)
+static void read_on(RnicQp *qp)
 {
     RnicStream *st = qp->stream;
     size_t total = 0;
@@ -622,52 +621,11 @@ static size_t read_on(RnicQp *qp)
         }
         process_buffer(qp);
     }
-    return total;
-}
-
-/* More is sure to come: of a payload, or of the message's next segments. */
-static bool amid_message(const IwarpRx *rx)
-{
-    return iwarp_rx_missing(rx) >= DIRECT_MIN || !rx->segment.last;
-}
-
-/*
- * The two ends of one ring wait for each other in turn, and find the octets in
- * the cache of a processor that they share.  With several the sender goes on
- * with the next while this end reads; and where a socket holds what it has sent
- * and both ends have sums to make of it, there is work for two.
- */
-static void share_processors(RnicWorker *worker, const RnicStream *st,
-                             unsigned busy)
-{
-    if (busy > 1 || (st->tx.crc && !st->unix_channel)) {
-        rnic_worker_keep_apart(worker, rnic_stream_sender_processor(st));
-    }
-}
-
-static void bulk_arrived(RnicQp *qp, size_t octets)
-{
-    RnicStream *st = qp->stream;
-    unsigned busy;
-
-    if (!rnic_worker_full_flow(qp->worker, octets)) {
-        return;
-    }
-    busy = rnic_worker_busy_streams(qp->worker, &st->busy_period);
-    share_processors(qp->worker, st, busy);
-    if (octets < OCTETS_PER_TURN && amid_message(&st->rx)) {
-        rnic_stream_rest(st);
-    }
 }
 
 void rnic_receive(RnicQp *qp)
 {
-    size_t total;
-
     /* What start-up or an earlier turn has left in the buffer. */
     process_buffer(qp);
-    total = read_on(qp);
-    if (total >= DIRECT_MIN && qp->state == RNIC_QPS_RTS) {
-        bulk_arrived(qp, total);
-    }
+    read_on(qp);
 }

@@ -25,8 +25,6 @@ enum {
     OCTETS_PER_TURN = 1024 * 1024,
     MESSAGES_PER_TURN = 256,
     SMALL_PAYLOAD = 4096,
-    /* Octets of a turn that make the stream a busy one. */
-    BULK = 64 * 1024,
     BATCH_FRAMES = 16,
     BATCH_OCTETS = 512 * 1024,
     BATCH_SPANS = 1024,
@@ -477,15 +475,6 @@ static bool send_some(RnicQp *qp, size_t *octets)
     return send_batch(qp, octets);
 }
 
-static void bulk_left(RnicQp *qp)
-{
-    RnicStream *st = qp->stream;
-
-    rnic_stream_share(st, rnic_worker_busy_streams(qp->worker,
-                                                   &st->busy_period),
-                      &qp->worker->late_bells);
-}
-
 void rnic_transmit(RnicQp *qp)
 {
     RnicStream *st = qp->stream;
@@ -510,9 +499,6 @@ void rnic_transmit(RnicQp *qp)
     }
     if (qp->state == RNIC_QPS_RTS && !st->blocked) {
         rnic_qp_output_progress(qp, rnic_stream_flush(st));
-    }
-    if (octets >= BULK && qp->state == RNIC_QPS_RTS) {
-        bulk_left(qp);
     }
     if ((messages >= MESSAGES_PER_TURN || rnic_qp_turn_over(qp)) &&
         qp->state == RNIC_QPS_RTS) {

@@ -554,13 +554,9 @@ static void test_doorbell_owner(void)
     rnic_doorbell(r, 1, RNIC_DB_CQ_ARM, cqn | RNIC_ARM_NEXT | 1u << 29);
     bad += 3;
     g_assert_cmpuint(rnic_read32(r, RNIC_REG_BAD_DOORBELLS), ==, bad);
-    /* A hint needs no less right than the others. */
-    rnic_doorbell(r, 1, RNIC_DB_CQ_EMPTY, cqn);
-    g_assert_cmpuint(rnic_read32(r, RNIC_REG_BAD_DOORBELLS), ==, bad);
-    rnic_doorbell(r, 2, RNIC_DB_CQ_EMPTY, cqn);
-    rnic_doorbell(r, 1, RNIC_DB_CQ_EMPTY, cqn + 1000);
-    rnic_doorbell(r, 1, RNIC_DB_CQ_EMPTY, cqn | 1u << 24);
-    g_assert_cmpuint(rnic_read32(r, RNIC_REG_BAD_DOORBELLS), ==, bad + 3);
+    /* Behind the last doorbell. */
+    rnic_doorbell(r, 1, RNIC_DB_CQ_ARM + 4, cqn);
+    g_assert_cmpuint(rnic_read32(r, RNIC_REG_BAD_DOORBELLS), ==, bad + 1);
     rnic_quit(r);
     rnic_shows("V9.3.2.2-6");
 }

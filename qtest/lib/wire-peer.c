@@ -286,7 +286,6 @@ static ssize_t send_ring(WirePeer *peer, const void *octet)
     WireRing *ring = wire_ring_new(peer->ring_size ?: SMALLEST_RING, fds);
     ssize_t n;
 
-    wire_ring_set_narrow(ring, peer->ring_size == 0);
     n = wire_send_with(peer->fd, octet, 1, fds, 2);
 
     close(fds[0]);

@@ -95,7 +95,7 @@ typedef struct WirePeer {
     uint16_t segment_size;      /* payload octets of our segments */
     uint16_t last_ulpdu_length; /* of the FPDU received last */
     bool rings;                 /* offer, and send by one when it may be */
-    uint32_t ring_size;         /* 0: the smallest there is, and narrow */
+    uint32_t ring_size;         /* 0: the smallest there is */
     bool offered;
     bool offered_to;
     WireRing *ring_out;         /* NULL: the socket */

@@ -10,7 +10,7 @@
 
 #include "wire-ring.h"
 
-static const char offer[] = "rnic-ring 3\n";
+static const char offer[] = "rnic-ring 4\n";
 
 /* ------------------------------------------------------------- descriptors */
 
@@ -163,18 +163,12 @@ static void tell(WireRing *ring, unsigned waits_at)
     }
 }
 
-/* Of a narrow ring there is a half. */
-static uint32_t width(const WireRing *ring)
-{
-    return wire_ring_word(ring, WIRE_RING_NARROW) ? ring->size / 2 : ring->size;
-}
-
 /* Where octet @done from our position is, and how many of @left are behind. */
 static uint8_t *piece(const WireRing *ring, size_t done, size_t left, size_t *n)
 {
-    uint32_t at = (ring->position + done) % width(ring);
+    uint32_t at = (ring->position + done) % ring->size;
 
-    *n = MIN(left, width(ring) - at);
+    *n = MIN(left, ring->size - at);
     return ring->octets + at;
 }
 
@@ -182,14 +176,8 @@ size_t wire_ring_room(const WireRing *ring)
 {
     uint32_t used = ring->position - wire_ring_word(ring, WIRE_RING_TAIL);
 
-    g_assert_cmpuint(used, <=, width(ring));
-    return width(ring) - used;
-}
-
-void wire_ring_set_narrow(WireRing *ring, bool narrow)
-{
-    g_assert_cmpuint(wire_ring_room(ring), ==, width(ring));
-    wire_ring_set_word(ring, WIRE_RING_NARROW, narrow);
+    g_assert_cmpuint(used, <=, ring->size);
+    return ring->size - used;
 }
 
 size_t wire_ring_put(WireRing *ring, const void *data, size_t length)
@@ -220,7 +208,7 @@ size_t wire_ring_filled(const WireRing *ring)
 {
     uint32_t filled = wire_ring_word(ring, WIRE_RING_HEAD) - ring->position;
 
-    g_assert_cmpuint(filled, <=, width(ring));
+    g_assert_cmpuint(filled, <=, ring->size);
     return filled;
 }
 
@@ -237,7 +225,7 @@ size_t wire_ring_get(WireRing *ring, void *data, size_t length)
     }
     ring->position += length;
     wire_ring_set_word(ring, WIRE_RING_TAIL, ring->position);
-    if (filled - length <= width(ring) / 8) {
+    if (filled - length <= ring->size / 8) {
         tell(ring, WIRE_RING_SENDER_WAITS);
     }
     return length;

@@ -25,8 +25,6 @@ typedef struct WireRing {
 enum {
     WIRE_RING_HEAD = 0,
     WIRE_RING_SENDER_WAITS = 4,
-    WIRE_RING_SENDER_PROCESSOR = 8,
-    WIRE_RING_NARROW = 12,
     WIRE_RING_TAIL = 128,
     WIRE_RING_RECEIVER_WAITS = 132,
 };
@@ -48,8 +46,6 @@ void wire_ring_free(WireRing *ring);
 uint32_t wire_ring_word(const WireRing *ring, unsigned at);
 void wire_ring_set_word(WireRing *ring, unsigned at, uint32_t value);
 
-/* To send by: its first half only, or all of it. Nothing must be in it. */
-void wire_ring_set_narrow(WireRing *ring, bool narrow);
 size_t wire_ring_put(WireRing *ring, const void *data, size_t length);
 size_t wire_ring_get(WireRing *ring, void *data, size_t length);
 size_t wire_ring_filled(const WireRing *ring);

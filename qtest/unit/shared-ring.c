@@ -2,16 +2,13 @@
  * Unit tests of the shared ring: octets, waits, and what a peer can break
  *
  * The layout is looked at from the side, as a peer would see it: the page that
- * precedes the octets has the sender's position, waits and processor at 0, 4 and
- * 8, at 12 whether the ring is narrow, the receiver's position and waits at 128
- * and 132 (rnic.rst).
+ * precedes the octets has the sender's position and waits at 0 and 4, the
+ * receiver's at 128 and 132 (rnic.rst).
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
 
 #include "qemu/osdep.h"
-#include "block/aio.h"
-#include "qapi/error.h"
 #include "qemu/atomic.h"
 #include "qemu/memfd.h"
 #include "qemu/units.h"
@@ -24,13 +21,9 @@
 enum {
     HEAD = 0,
     SENDER_WAITS = 4,
-    SENDER_PROCESSOR = 8,
-    NARROW = 12,
     TAIL = 128,
     RECEIVER_WAITS = 132,
 
-    NARROW_SIZE = RNIC_SHARED_RING_SIZE / 2,
-    LATE = 1536 * KiB,          /* as unit-late-bells shows */
     LONGEST = 200000,
     PATIENCE_MS = 20000,
 };
@@ -39,7 +32,6 @@ typedef struct Pair {
     RnicSharedRing *tx;
     RnicSharedRing *rx;
     uint8_t *page;              /* as a third one sees it, and the octets */
-    bool to_be_narrow;
 } Pair;
 
 static size_t memory_size(void)
@@ -53,7 +45,6 @@ static void pair_init(Pair *p)
 
     p->tx = rnic_shared_ring_create(&memory, &bell);
     g_assert_nonnull(p->tx);
-    p->to_be_narrow = false;
     p->page = mmap(NULL, memory_size(), PROT_READ | PROT_WRITE, MAP_SHARED,
                    memory, 0);
     g_assert_true(p->page != MAP_FAILED);
@@ -121,13 +112,7 @@ static unsigned cut(GRand *rand, uint8_t *octets, size_t len, struct iovec *iov)
 /* What there is room for, with the octets that are in the ring. */
 static size_t room_of(const Pair *p)
 {
-    size_t filled = word(p, HEAD) - word(p, TAIL);
-
-    if (p->to_be_narrow != word(p, NARROW)) {
-        return filled ? 0 : p->to_be_narrow ? NARROW_SIZE
-                                            : RNIC_SHARED_RING_SIZE;
-    }
-    return (p->to_be_narrow ? NARROW_SIZE : RNIC_SHARED_RING_SIZE) - filled;
+    return RNIC_SHARED_RING_SIZE - (word(p, HEAD) - word(p, TAIL));
 }
 
 /* ------------------------------------------------------- one after another */
@@ -205,22 +190,12 @@ static void get_at_once(Pair *p, GRand *rand, uint64_t *position)
     }
 }
 
-/* Now and then; while it is full of octets as well. */
-static void change_width(Pair *p, GRand *rand)
-{
-    if (g_rand_int_range(rand, 0, 20) == 0) {
-        p->to_be_narrow = g_rand_boolean(rand);
-        rnic_shared_ring_set_narrow(p->tx, p->to_be_narrow);
-    }
-}
-
-static void check_octets(bool changes)
+static void test_octets(void)
 {
     static void (*const steps[])(Pair *, GRand *, uint64_t *) = {
         put_random, put_at_once, get_random, get_at_once };
     g_autoptr(GRand) rand = g_rand_new_with_seed(1);
     uint64_t written = 0, read = 0;
-    unsigned narrow = 0;
     Pair p;
 
     pair_init(&p);
@@ -230,84 +205,8 @@ static void check_octets(bool changes)
         steps[step](&p, rand, step < 2 ? &written : &read);
         g_assert_cmphex(word(&p, HEAD), ==, (uint32_t)written);
         g_assert_cmphex(word(&p, TAIL), ==, (uint32_t)read);
-        narrow += word(&p, NARROW);
-        if (changes) {
-            change_width(&p, rand);
-        }
     }
     g_assert_cmpuint(written, >, 20 * RNIC_SHARED_RING_SIZE);
-    g_assert_cmpint(narrow > 500 && narrow < 2500, ==, changes);
-    pair_cleanup(&p);
-}
-
-static void test_octets(void)
-{
-    check_octets(false);
-}
-
-static void test_octets_and_widths(void)
-{
-    check_octets(true);
-}
-
-/* ----------------------------------------------------------------- narrow */
-
-/* Behind its first half there is nothing, and it wraps around there. */
-static void test_narrow(void)
-{
-    g_autofree uint8_t *octets = g_malloc(RNIC_SHARED_RING_SIZE);
-    const uint8_t *shared;
-    Pair p;
-
-    memset(octets, 1, RNIC_SHARED_RING_SIZE);
-    pair_init(&p);
-    shared = p.page + getpagesize();
-    rnic_shared_ring_set_narrow(p.tx, true);
-    for (unsigned i = 0; i < 10; i++) {
-        g_assert_cmpint(put(p.tx, octets, RNIC_SHARED_RING_SIZE), ==,
-                        NARROW_SIZE);
-        g_assert_cmpint(get(p.rx, octets, 100000), ==, 100000);
-        g_assert_cmpint(put(p.tx, octets, RNIC_SHARED_RING_SIZE), ==, 100000);
-        g_assert_cmpint(put(p.tx, octets, 1), ==, 0);
-        g_assert_cmpint(get(p.rx, octets, NARROW_SIZE + 1), ==, NARROW_SIZE);
-        g_assert_cmpint(put(p.tx, octets, 70000), ==, 70000);
-        g_assert_cmpint(get(p.rx, octets, 70001), ==, 70000);
-    }
-    for (unsigned i = 0; i < RNIC_SHARED_RING_SIZE; i++) {
-        g_assert_cmpuint(shared[i], ==, i < NARROW_SIZE);
-    }
-    pair_cleanup(&p);
-}
-
-/* What it holds is read first, wherever that is. */
-static void test_change_waits(void)
-{
-    uint8_t octets[1000] = { };
-    Pair p;
-
-    pair_init(&p);
-    g_assert_cmpint(put(p.tx, octets, 1000), ==, 1000);
-    rnic_shared_ring_set_narrow(p.tx, true);
-    g_assert_cmpint(put(p.tx, octets, 1), ==, 0);
-    g_assert_null(rnic_shared_ring_place(p.tx, 1));
-    g_assert_true(rnic_shared_ring_await_room(p.tx));
-    g_assert_cmpuint(word(&p, NARROW), ==, 0);
-    g_assert_false(rung(p.tx, 0));
-    g_assert_cmpint(get(p.rx, octets, 400), ==, 400);
-    /* Told, since there is much room, but of the other kind. */
-    g_assert_true(rung(p.tx, 0));
-    g_assert_true(rnic_shared_ring_rung(p.tx));
-    g_assert_cmpuint(rnic_shared_ring_room(p.tx), ==, 0);
-    g_assert_true(rnic_shared_ring_await_room(p.tx));
-    g_assert_cmpint(get(p.rx, octets, 1000), ==, 600);
-    g_assert_true(rung(p.tx, 0));
-    g_assert_false(rnic_shared_ring_await_room(p.tx));
-    g_assert_cmpint(put(p.tx, octets, 1), ==, 1);
-    g_assert_cmpuint(word(&p, NARROW), ==, 1);
-    /* Changes its mind: nothing has changed. */
-    rnic_shared_ring_set_narrow(p.tx, false);
-    rnic_shared_ring_set_narrow(p.tx, true);
-    g_assert_cmpint(put(p.tx, octets, 1), ==, 1);
     pair_cleanup(&p);
 }
 
@@ -371,14 +270,13 @@ static void test_receiver_waits(void)
 }
 
 /* While there is room for three times as much, it is told of a quarter. */
-static void check_told_of_much(bool narrow)
+static void test_told_of_much(void)
 {
-    const uint32_t size = narrow ? NARROW_SIZE : RNIC_SHARED_RING_SIZE;
+    const uint32_t size = RNIC_SHARED_RING_SIZE;
     g_autofree uint8_t *octets = g_malloc0(size);
     Pair p;
 
     pair_init(&p);
-    rnic_shared_ring_set_narrow(p.tx, narrow);
     g_assert_cmpint(put(p.tx, octets, 1000), ==, 1000);
     g_assert_cmpint(put(p.tx, octets, size / 4 - 1001), ==, size / 4 - 1001);
     g_assert_false(rung(p.rx, 0));
@@ -393,63 +291,6 @@ static void check_told_of_much(bool narrow)
     g_assert_cmpint(put(p.tx, octets, 1), ==, 1);
     g_assert_true(rung(p.rx, 0));
     pair_cleanup(&p);
-}
-
-static void test_told_of_much(void)
-{
-    check_told_of_much(false);
-    check_told_of_much(true);
-}
-
-/* By way of others, whatever it is to be told of, and all the same. */
-static void test_told_late(void)
-{
-    g_autofree uint8_t *octets = g_malloc0(RNIC_SHARED_RING_SIZE);
-    AioContext *ctx = aio_context_new(&error_abort);
-    RnicLateBells bells;
-    Pair p;
-
-    rnic_late_bells_init(&bells, ctx);
-    pair_init(&p);
-    rnic_shared_ring_tell_late(p.tx, &bells);
-    g_assert_cmpint(put(p.tx, octets, RNIC_SHARED_RING_SIZE), ==,
-                    RNIC_SHARED_RING_SIZE);
-    g_assert_cmpint(put(p.tx, octets, 1), ==, 0);
-    rnic_shared_ring_tell(p.tx);
-    g_assert_false(rung(p.rx, 0));
-    /* It was to be told of a quarter already. */
-    rnic_late_bells_written(&bells, LATE - 3 * RNIC_SHARED_RING_SIZE / 4 - 1);
-    g_assert_false(rung(p.rx, 0));
-    rnic_late_bells_written(&bells, 1);
-    g_assert_true(rung(p.rx, 0));
-    g_assert_true(rnic_shared_ring_rung(p.rx));
-    g_assert_cmpint(get(p.rx, octets, RNIC_SHARED_RING_SIZE), ==,
-                    RNIC_SHARED_RING_SIZE);
-    /* With nothing more to come. */
-    g_assert_cmpint(get(p.rx, octets, 1), ==, 0);
-    g_assert_cmpint(put(p.tx, octets, 1), ==, 1);
-    rnic_shared_ring_tell(p.tx);
-    g_assert_false(rung(p.rx, 0));
-    while (aio_bh_poll(ctx)) {
-        /* come round */
-    }
-    g_assert_true(rung(p.rx, 0));
-    g_assert_true(rnic_shared_ring_rung(p.rx));
-    /* What is due when it is to be told at once again is so at once. */
-    g_assert_cmpint(get(p.rx, octets, 1), ==, 1);
-    g_assert_cmpint(get(p.rx, octets, 1), ==, 0);
-    g_assert_cmpint(put(p.tx, octets, 1), ==, 1);
-    rnic_shared_ring_tell(p.tx);
-    rnic_shared_ring_tell_late(p.tx, &bells);
-    g_assert_false(rung(p.rx, 0));
-    rnic_shared_ring_tell_late(p.tx, NULL);
-    g_assert_true(rung(p.rx, 0));
-    /* One that goes while it is due. */
-    rnic_shared_ring_tell_late(p.tx, &bells);
-    rnic_shared_ring_tell(p.tx);
-    pair_cleanup(&p);
-    rnic_late_bells_destroy(&bells);
-    aio_context_unref(ctx);
 }
 
 static void check_sender_waits(size_t (*take)(RnicSharedRing *ring, size_t len))
@@ -524,7 +365,6 @@ static void test_sender_waits(void)
 typedef struct Work {
     Pair *p;
     uint64_t total;
-    bool width_changes;
     unsigned waits;
 } Work;
 
@@ -555,8 +395,6 @@ static void *send_all(void *opaque)
         n = put(w->p->tx, octets, len);
         g_assert_cmpint(n, >=, 0);
         rnic_shared_ring_tell(w->p->tx);
-        rnic_shared_ring_set_narrow(w->p->tx, w->width_changes &&
-                                              g_rand_boolean(rand));
         done += n;
         if ((size_t)n < len) {
             w->waits++;
@@ -589,10 +427,12 @@ static void receive_all(Work *w)
     }
 }
 
-static void check_threads(uint64_t total, bool width_changes)
+/* Past 4 GiB: the positions begin again at zero. */
+static void test_threads(void)
 {
+    const uint64_t total = 5 * GiB;
     Pair p;
-    Work tx = { &p, total, width_changes }, rx = { &p, total };
+    Work tx = { &p, total }, rx = { &p, total };
     GThread *thread;
 
     pair_init(&p);
@@ -604,17 +444,6 @@ static void check_threads(uint64_t total, bool width_changes)
     g_assert_cmpuint(word(&p, HEAD), ==, (uint32_t)total);
     g_assert_cmpuint(word(&p, TAIL), ==, (uint32_t)total);
     pair_cleanup(&p);
-}
-
-/* Past 4 GiB: the positions begin again at zero. */
-static void test_threads(void)
-{
-    check_threads(5 * GiB, false);
-}
-
-static void test_threads_and_widths(void)
-{
-    check_threads(2 * GiB, true);
 }
 
 /* Little at a time: most of it is waiting. */
@@ -641,31 +470,6 @@ static void test_ping_pong(void)
     }
     pair_cleanup(&there);
     pair_cleanup(&back);
-}
-
-/* -------------------------------------------------------- the processor */
-
-/* As the sender says at each of its ways to have the receiver told. */
-static void test_sender_processor(void)
-{
-    Pair p;
-
-    pair_init(&p);
-    g_assert_cmpint(rnic_shared_ring_sender_processor(p.rx), ==, -1);
-    rnic_shared_ring_tell(p.tx);
-    g_assert_cmpuint(word(&p, SENDER_PROCESSOR), >, 0);
-    g_assert_cmpuint(word(&p, SENDER_PROCESSOR), <=,
-                     sysconf(_SC_NPROCESSORS_CONF));
-    set_word(&p, SENDER_PROCESSOR, 0);
-    rnic_shared_ring_await_room(p.tx);
-    g_assert_cmpuint(word(&p, SENDER_PROCESSOR), >, 0);
-    set_word(&p, SENDER_PROCESSOR, 4);
-    g_assert_cmpint(rnic_shared_ring_sender_processor(p.rx), ==, 3);
-    set_word(&p, SENDER_PROCESSOR, UINT32_MAX);
-    g_assert_cmpint(rnic_shared_ring_sender_processor(p.rx), ==, -1);
-    set_word(&p, SENDER_PROCESSOR, 1u << 31);
-    g_assert_cmpint(rnic_shared_ring_sender_processor(p.rx), ==, -1);
-    pair_cleanup(&p);
 }
 
 /* --------------------------------------------------------------- the peer */
@@ -700,30 +504,6 @@ static void test_broken(void)
     set_word(&p, TAIL, 12345);
     g_assert_cmpint(get(p.rx, octets, sizeof(octets)), ==, sizeof(octets));
     g_assert_cmpuint(word(&p, TAIL), ==, sizeof(octets));
-    pair_cleanup(&p);
-}
-
-/* A peer that says the one and does the other: more than is narrow, say. */
-static void test_width_lies(void)
-{
-    g_autofree uint8_t *octets = g_malloc0(RNIC_SHARED_RING_SIZE);
-    size_t n;
-    Pair p;
-
-    pair_init(&p);
-    g_assert_cmpint(put(p.tx, octets, NARROW_SIZE + 1), ==, NARROW_SIZE + 1);
-    set_word(&p, NARROW, 77);
-    rnic_shared_ring_peek(p.rx, &n);
-    g_assert_cmpuint(n, ==, 0);
-    g_assert_cmpint(get(p.rx, octets, 1), ==, -1);
-    g_assert_cmpint(errno, ==, EPROTO);
-    set_word(&p, NARROW, 0);
-    g_assert_cmpint(get(p.rx, octets, 1), ==, 1);
-    set_word(&p, NARROW, 1);
-    g_assert_cmpint(get(p.rx, octets, NARROW_SIZE), ==, NARROW_SIZE);
-    /* The sender has its own idea of it. */
-    g_assert_cmpint(put(p.tx, octets, RNIC_SHARED_RING_SIZE), ==,
-                    RNIC_SHARED_RING_SIZE);
     pair_cleanup(&p);
 }
 
@@ -826,26 +606,16 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/rnic/shared-ring/octets", test_octets);
-    g_test_add_func("/rnic/shared-ring/octets-and-widths",
-                    test_octets_and_widths);
-    g_test_add_func("/rnic/shared-ring/narrow", test_narrow);
-    g_test_add_func("/rnic/shared-ring/change-waits", test_change_waits);
     g_test_add_func("/rnic/shared-ring/receiver-waits", test_receiver_waits);
     g_test_add_func("/rnic/shared-ring/told-of-much", test_told_of_much);
-    g_test_add_func("/rnic/shared-ring/told-late", test_told_late);
     g_test_add_func("/rnic/shared-ring/sender-waits", test_sender_waits);
     g_test_add_func("/rnic/shared-ring/sender-awaits-room",
                     test_sender_awaits_room);
     g_test_add_func("/rnic/shared-ring/threads", test_threads);
-    g_test_add_func("/rnic/shared-ring/threads-and-widths",
-                    test_threads_and_widths);
     g_test_add_func("/rnic/shared-ring/ping-pong", test_ping_pong);
     g_test_add_func("/rnic/shared-ring/broken", test_broken);
-    g_test_add_func("/rnic/shared-ring/width-lies", test_width_lies);
     g_test_add_func("/rnic/shared-ring/receiver-gone", test_receiver_gone);
     g_test_add_func("/rnic/shared-ring/sender-gone", test_sender_gone);
-    g_test_add_func("/rnic/shared-ring/sender-processor",
-                    test_sender_processor);
     g_test_add_func("/rnic/shared-ring/odd-bell", test_odd_bell);
     g_test_add_func("/rnic/shared-ring/refused", test_refused);
     return g_test_run();
