@@ -9,19 +9,19 @@
 #include "page-list.h"
 
 /* Levels DIRECT and INDIRECT both read runs of entries. */
-static bool pages_read(RnicState *s, uint64_t from, uint64_t *to,
-                       uint32_t count)
+static bool read_entries(RnicState *s, uint64_t from, uint64_t *to,
+                         uint32_t count)
 {
     return rnic_dma_read(s, from, to, (dma_addr_t)count * sizeof(*to));
 }
 
-static enum rnic_admin_status pages_read_indirect(RnicState *s, uint64_t table,
-                                                  RnicPages *pages)
+static enum rnic_admin_status read_indirect(RnicState *s, uint64_t table,
+                                            RnicPages *pages)
 {
     uint32_t chunks = DIV_ROUND_UP(pages->count, RNIC_PAGE_CHUNK_ENTRIES);
     g_autofree uint64_t *chunk = g_new(uint64_t, chunks);
 
-    if (!pages_read(s, table, chunk, chunks)) {
+    if (!read_entries(s, table, chunk, chunks)) {
         return RNIC_ST_DMA_ERROR;
     }
     for (uint32_t i = 0; i < chunks; i++) {
@@ -31,16 +31,16 @@ static enum rnic_admin_status pages_read_indirect(RnicState *s, uint64_t table,
         if (from & 7) {
             return RNIC_ST_BAD_BUFFER;
         }
-        if (!pages_read(s, from, pages->addr + done,
-                        MIN(pages->count - done, RNIC_PAGE_CHUNK_ENTRIES))) {
+        if (!read_entries(s, from, pages->addr + done,
+                          MIN(pages->count - done, RNIC_PAGE_CHUNK_ENTRIES))) {
             return RNIC_ST_DMA_ERROR;
         }
     }
     return RNIC_ST_OK;
 }
 
-static enum rnic_admin_status pages_read_list(RnicState *s, uint8_t level,
-                                              uint64_t list, RnicPages *pages)
+static enum rnic_admin_status read_addresses(RnicState *s, uint8_t level,
+                                             uint64_t list, RnicPages *pages)
 {
     switch (level) {
     case RNIC_PAGE_LIST_INLINE:
@@ -53,37 +53,36 @@ static enum rnic_admin_status pages_read_list(RnicState *s, uint8_t level,
         if (list & 7) {
             return RNIC_ST_BAD_BUFFER;
         }
-        return pages_read(s, list, pages->addr, pages->count)
+        return read_entries(s, list, pages->addr, pages->count)
                ? RNIC_ST_OK : RNIC_ST_DMA_ERROR;
     case RNIC_PAGE_LIST_INDIRECT:
         if (list & 7) {
             return RNIC_ST_BAD_BUFFER;
         }
-        return pages_read_indirect(s, list, pages);
+        return read_indirect(s, list, pages);
     default:
         return RNIC_ST_INVALID_MODIFIER;
     }
 }
 
-static bool pages_address_ok(const RnicPages *pages, uint64_t addr)
+static bool address_ok(const RnicPages *pages, uint64_t addr)
 {
     return pages->shift ? rnic_pages_within(pages, addr) == 0
                         : addr <= UINT64_MAX - (pages->size - 1);
 }
 
-static bool pages_addresses_ok(RnicPages *pages)
+static bool addresses_ok(RnicPages *pages)
 {
     for (uint32_t i = 0; i < pages->count; i++) {
         pages->addr[i] = le64_to_cpu(pages->addr[i]);
-        if (!pages_address_ok(pages, pages->addr[i])) {
+        if (!address_ok(pages, pages->addr[i])) {
             return false;
         }
     }
     return true;
 }
 
-static bool pages_size_ok(const struct rnic_page_list *wire,
-                          uint64_t block_size)
+static bool size_ok(const struct rnic_page_list *wire, uint64_t block_size)
 {
     return block_size ? wire->page_shift == 0
                       : wire->page_shift >= 12 && wire->page_shift <= 63;
@@ -101,7 +100,7 @@ enum rnic_admin_status rnic_pages_read(RnicState *s,
         return RNIC_ST_RESERVED_NOT_ZERO;
     }
     if (pages->count == 0 || pages->count > max ||
-        !pages_size_ok(wire, block_size)) {
+        !size_ok(wire, block_size)) {
         return RNIC_ST_INVALID_PBL_SIZE;
     }
     pages->shift = wire->page_shift;
@@ -110,8 +109,8 @@ enum rnic_admin_status rnic_pages_read(RnicState *s,
     if (!pages->addr) {
         return RNIC_ST_INSUFFICIENT_RESOURCES;
     }
-    status = pages_read_list(s, wire->level, le64_to_cpu(wire->addr), pages);
-    if (status == RNIC_ST_OK && !pages_addresses_ok(pages)) {
+    status = read_addresses(s, wire->level, le64_to_cpu(wire->addr), pages);
+    if (status == RNIC_ST_OK && !addresses_ok(pages)) {
         status = RNIC_ST_INVALID_PBL_ENTRY;
     }
     if (status != RNIC_ST_OK) {
