@@ -9,11 +9,11 @@
  */
 
 #include <limits.h>
-#include <stdint.h>
 
 #ifdef RNIC_HAVE_ISAL
 #include <isa-l/crc.h>
 #else
+#include <stdint.h>
 #include <sys/uio.h>
 #include "qemu/crc32c.h"
 #endif
