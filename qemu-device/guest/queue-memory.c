@@ -53,6 +53,7 @@ rnic_queue_memory_read(RnicState *s, const struct rnic_queue_memory *wire,
                        uint64_t size0, uint64_t size1, RnicQueueMemory *mem)
 {
     enum rnic_admin_status status;
+    uint32_t count;
 
     *mem = (RnicQueueMemory) {
         .ring_offset = { le32_to_cpu(wire->ring_offset[0]),
@@ -62,8 +63,9 @@ rnic_queue_memory_read(RnicState *s, const struct rnic_queue_memory *wire,
     if (wire->pages.page_shift > QUEUE_PAGE_SHIFT_MAX) {
         return RNIC_ST_BAD_QUEUE_MEMORY;
     }
-    if (le32_to_cpu(wire->pages.count) > s->config.max_queue_pages -
-                                         s->queue_pages) {
+    count = le32_to_cpu(wire->pages.count);
+    if (count <= QUEUE_PAGES_MAX &&
+        count > s->config.max_queue_pages - s->queue_pages) {
         return RNIC_ST_INSUFFICIENT_RESOURCES;
     }
     status = rnic_pages_read(s, &wire->pages, QUEUE_PAGES_MAX, 0,

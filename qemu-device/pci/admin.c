@@ -246,9 +246,6 @@ static void admin_complete(RnicState *s, const RnicAdminRequest *q,
     trace_rnic_admin(le16_to_cpu(q->sqe.opcode),
                      le16_to_cpu(q->sqe.command_id), status,
                      le32_to_cpu(q->cqe.number));
-    if (!rnic_enabled(s)) {
-        return;                 /* FATAL: nothing is written any more */
-    }
     if (status == RNIC_ST_OK) {
         cqe = q->cqe;
     }

@@ -53,10 +53,11 @@ static void world_free(World *w)
 
 /* ----------------------------------------------------------- good commands */
 
-static struct rnic_queue_memory good_memory(World *w)
+static struct rnic_queue_memory good_memory(World *w, uint32_t octets)
 {
     struct rnic_queue_memory memory = {
-        .pages = rnic_pages(w->r, w->buffer, 65536),
+        .pages = rnic_pages(w->r, w->buffer,
+                            RNIC_QUEUE_RECORD_SIZE + octets),
         .ring_offset = { cpu_to_le32(RNIC_QUEUE_RECORD_SIZE) },
     };
 
@@ -70,7 +71,7 @@ static struct rnic_admin_sqe good_create_eq(World *w)
     sqe.create_eq.eq_class = RNIC_EQ_COMPLETION;
     sqe.create_eq.vector = cpu_to_le32(1);
     sqe.create_eq.depth = cpu_to_le32(512);
-    sqe.create_eq.memory = good_memory(w);
+    sqe.create_eq.memory = good_memory(w, 512 * sizeof(struct rnic_ceqe));
     return sqe;
 }
 
@@ -80,7 +81,7 @@ static struct rnic_admin_sqe good_create_cq(World *w)
 
     sqe.create_cq.depth = cpu_to_le32(256);
     sqe.create_cq.eqn = cpu_to_le32(w->r->comp_eq.number);
-    sqe.create_cq.memory = good_memory(w);
+    sqe.create_cq.memory = good_memory(w, 256 * sizeof(struct rnic_cqe));
     return sqe;
 }
 
@@ -90,7 +91,9 @@ static struct rnic_admin_sqe good_create_qp(World *w)
     RnicQp unused;
     struct rnic_admin_sqe sqe = rnic_qp_command(w->r, &init, &unused);
 
-    sqe.create_qp.memory.pages = rnic_pages(w->r, w->buffer, 65536);
+    sqe.create_qp.memory.pages = rnic_pages(
+        w->r, w->buffer,
+        le32_to_cpu(sqe.create_qp.memory.pages.count) * RNIC_TEST_PAGE);
     return sqe;
 }
 
