@@ -19,7 +19,7 @@ void rnic_table_cleanup(RnicObjectTable *t)
     rnic_table_init(t, t->max);
 }
 
-static void append_free(RnicObjectTable *t, uint32_t number)
+static void table_append_free(RnicObjectTable *t, uint32_t number)
 {
     t->slots[number - 1] = (RnicObjectSlot) { };
     if (t->last_free) {
@@ -30,7 +30,7 @@ static void append_free(RnicObjectTable *t, uint32_t number)
     t->last_free = number;
 }
 
-static bool grow(RnicObjectTable *t)
+static bool table_grow(RnicObjectTable *t)
 {
     uint32_t old = t->allocated;
     uint32_t new = MIN(t->max, MAX(64, old * 2));
@@ -41,7 +41,7 @@ static bool grow(RnicObjectTable *t)
     t->slots = g_renew(RnicObjectSlot, t->slots, new);
     t->allocated = new;
     for (uint32_t i = old; i < new; i++) {
-        append_free(t, i + 1);
+        table_append_free(t, i + 1);
     }
     return true;
 }
@@ -51,7 +51,7 @@ uint32_t rnic_table_insert(RnicObjectTable *t, void *object)
     uint32_t number;
 
     assert(object);
-    if (!t->first_free && !grow(t)) {
+    if (!t->first_free && !table_grow(t)) {
         return 0;
     }
     number = t->first_free;
@@ -67,7 +67,7 @@ uint32_t rnic_table_insert(RnicObjectTable *t, void *object)
 void rnic_table_remove(RnicObjectTable *t, uint32_t number)
 {
     assert(rnic_table_get(t, number));
-    append_free(t, number);
+    table_append_free(t, number);
     t->count--;
 }
 

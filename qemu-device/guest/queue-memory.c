@@ -68,14 +68,15 @@ void rnic_queue_memory_free(RnicQueueMemory *mem)
 
 typedef bool AccessFn(RnicState *s, dma_addr_t addr, void *buf, dma_addr_t n);
 
-static bool write_part(RnicState *s, dma_addr_t addr, void *buf, dma_addr_t n)
+static bool ring_write_part(RnicState *s, dma_addr_t addr, void *buf,
+                            dma_addr_t n)
 {
     return rnic_dma_write(s, addr, buf, n);
 }
 
-static bool access_pages(RnicState *s, const RnicQueueMemory *mem,
-                         uint64_t offset, void *buf, uint64_t len,
-                         AccessFn *fn)
+static bool ring_access(RnicState *s, const RnicQueueMemory *mem,
+                        uint64_t offset, void *buf, uint64_t len,
+                        AccessFn *fn)
 {
     while (len > 0) {
         uint64_t run;
@@ -94,15 +95,15 @@ static bool access_pages(RnicState *s, const RnicQueueMemory *mem,
 bool rnic_ring_read(RnicState *s, const RnicQueueMemory *mem, unsigned ring,
                     uint64_t offset, void *buf, uint64_t len)
 {
-    return access_pages(s, mem, mem->ring_offset[ring] + offset, buf, len,
-                        rnic_dma_read);
+    return ring_access(s, mem, mem->ring_offset[ring] + offset, buf, len,
+                       rnic_dma_read);
 }
 
 bool rnic_ring_write(RnicState *s, const RnicQueueMemory *mem, unsigned ring,
                      uint64_t offset, const void *buf, uint64_t len)
 {
-    return access_pages(s, mem, mem->ring_offset[ring] + offset, (void *)buf,
-                        len, write_part);
+    return ring_access(s, mem, mem->ring_offset[ring] + offset, (void *)buf,
+                       len, ring_write_part);
 }
 
 static uint64_t word_address(const RnicQueueMemory *mem, uint64_t offset)

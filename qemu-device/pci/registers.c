@@ -326,7 +326,7 @@ static const Register registers[] = {
 
 /* The register an access of @size at @addr is for; *@half is 4 when it is for
  * the high half of an 8-byte register.  NULL: against the access rule. */
-static const Register *find(hwaddr addr, unsigned size, unsigned *half)
+static const Register *register_at(hwaddr addr, unsigned size, unsigned *half)
 {
     const Register *reg;
 
@@ -355,7 +355,7 @@ static uint64_t registers_read(void *opaque, hwaddr addr, unsigned size)
 {
     RnicState *s = opaque;
     unsigned half;
-    const Register *reg = find(addr, size, &half);
+    const Register *reg = register_at(addr, size, &half);
     uint64_t val;
 
     if (!reg) {
@@ -373,7 +373,7 @@ static void registers_write(void *opaque, hwaddr addr, uint64_t val,
 {
     RnicState *s = opaque;
     unsigned half;
-    const Register *reg = find(addr, size, &half);
+    const Register *reg = register_at(addr, size, &half);
 
     if (!reg) {
         bad_access(s, addr, size, true);

@@ -15,7 +15,7 @@ static bool wraps(uint64_t to, uint64_t len)
 }
 
 /* What @stag names with its index and key, if it is Valid. */
-static const RnicStag *valid_entry(RnicState *s, uint32_t stag)
+static const RnicStag *tpt_valid(RnicState *s, uint32_t stag)
 {
     const RnicStag *entry = rnic_tpt_entry(s, stag);
 
@@ -24,9 +24,9 @@ static const RnicStag *valid_entry(RnicState *s, uint32_t stag)
 }
 
 /* [to, to + len) within @length octets from @base; *@offset is its start. */
-static RnicAccessResult check_range(uint64_t base, uint64_t length,
-                                    uint64_t to, uint64_t len,
-                                    uint64_t *offset)
+static RnicAccessResult tpt_check_range(uint64_t base, uint64_t length,
+                                        uint64_t to, uint64_t len,
+                                        uint64_t *offset)
 {
     *offset = to - base;
     if (wraps(to, len)) {
@@ -38,10 +38,10 @@ static RnicAccessResult check_range(uint64_t base, uint64_t length,
     return RNIC_ACCESS_OK;
 }
 
-static RnicAccessResult check_region(const RnicStag *region,
-                                     const RnicAccessor *who, uint64_t to,
-                                     uint64_t len, uint8_t need,
-                                     RnicTarget *target)
+static RnicAccessResult tpt_check_region(const RnicStag *region,
+                                         const RnicAccessor *who, uint64_t to,
+                                         uint64_t len, uint8_t need,
+                                         RnicTarget *target)
 {
     const RnicBuffer *buffer = region->buffer;
     RnicAccessResult result;
@@ -53,7 +53,7 @@ static RnicAccessResult check_region(const RnicStag *region,
     if ((region->access & need) != need) {
         return RNIC_ACCESS_RIGHTS;
     }
-    result = check_range(region->base, buffer->length, to, len, &offset);
+    result = tpt_check_range(region->base, buffer->length, to, len, &offset);
     *target = (RnicTarget) {
         .pages = &buffer->pages,
         .offset = buffer->first_byte_offset + offset,
@@ -63,10 +63,10 @@ static RnicAccessResult check_region(const RnicStag *region,
 }
 
 /* 7.10.6.2: the QP ID and the window's rights; the region's are not asked. */
-static RnicAccessResult check_window(RnicState *s, const RnicStag *window,
-                                     const RnicAccessor *who, uint64_t to,
-                                     uint64_t len, uint8_t need,
-                                     RnicTarget *target)
+static RnicAccessResult tpt_check_window(RnicState *s, const RnicStag *window,
+                                         const RnicAccessor *who, uint64_t to,
+                                         uint64_t len, uint8_t need,
+                                         RnicTarget *target)
 {
     const RnicStag *region = rnic_table_get(&s->tpt.entries,
                                             window->mr_index);
@@ -79,7 +79,7 @@ static RnicAccessResult check_window(RnicState *s, const RnicStag *window,
     if ((window->access & need) != need) {
         return RNIC_ACCESS_RIGHTS;
     }
-    result = check_range(window->base, window->length, to, len, &offset);
+    result = tpt_check_range(window->base, window->length, to, len, &offset);
     *target = (RnicTarget) {
         .pages = &region->buffer->pages,
         .offset = region->buffer->first_byte_offset + window->mr_offset +
@@ -90,8 +90,8 @@ static RnicAccessResult check_window(RnicState *s, const RnicStag *window,
 }
 
 /* STag zero: physical addresses, no PD and no rights (7.2.1). */
-static RnicAccessResult check_stag_zero(const RnicAccessor *who, uint64_t to,
-                                        uint64_t len, RnicTarget *target)
+static RnicAccessResult tpt_check_zero(const RnicAccessor *who, uint64_t to,
+                                       uint64_t len, RnicTarget *target)
 {
     if (!who->stag_zero) {
         return RNIC_ACCESS_INVALID_STAG;
@@ -111,26 +111,26 @@ RnicAccessResult rnic_tpt_check_local(RnicState *s, const RnicAccessor *who,
     const RnicStag *region;
 
     if (stag == 0) {
-        return check_stag_zero(who, to, len, target);
+        return tpt_check_zero(who, to, len, target);
     }
-    region = valid_entry(s, stag);
+    region = tpt_valid(s, stag);
     if (!rnic_is_region(region)) {
         return RNIC_ACCESS_INVALID_STAG;
     }
-    return check_region(region, who, to, len, need, target);
+    return tpt_check_region(region, who, to, len, need, target);
 }
 
-static RnicAccessResult check_remote(RnicState *s, const RnicStag *entry,
-                                     const RnicAccessor *who, uint64_t to,
-                                     uint64_t len, uint8_t need,
-                                     RnicTarget *target)
+static RnicAccessResult tpt_check_entry(RnicState *s, const RnicStag *entry,
+                                        const RnicAccessor *who, uint64_t to,
+                                        uint64_t len, uint8_t need,
+                                        RnicTarget *target)
 {
     if (!entry) {
         return RNIC_ACCESS_INVALID_STAG;
     }
     return entry->kind == RNIC_STAG_MW
-           ? check_window(s, entry, who, to, len, need, target)
-           : check_region(entry, who, to, len, need, target);
+           ? tpt_check_window(s, entry, who, to, len, need, target)
+           : tpt_check_region(entry, who, to, len, need, target);
 }
 
 RnicAccessResult rnic_tpt_check_remote(RnicState *s, const RnicAccessor *who,
@@ -138,7 +138,7 @@ RnicAccessResult rnic_tpt_check_remote(RnicState *s, const RnicAccessor *who,
                                        uint64_t len, uint8_t need,
                                        RnicTarget *target)
 {
-    return check_remote(s, valid_entry(s, stag), who, to, len, need, target);
+    return tpt_check_entry(s, tpt_valid(s, stag), who, to, len, need, target);
 }
 
 RnicAccessResult rnic_tpt_check_read_range(RnicState *s,
@@ -148,7 +148,7 @@ RnicAccessResult rnic_tpt_check_read_range(RnicState *s,
 {
     RnicTarget target;
 
-    return check_remote(s, valid_entry(s, stag), who, to, len, 0, &target);
+    return tpt_check_entry(s, tpt_valid(s, stag), who, to, len, 0, &target);
 }
 
 RnicAccessResult rnic_tpt_check_read_sink(RnicState *s,
@@ -156,12 +156,12 @@ RnicAccessResult rnic_tpt_check_read_sink(RnicState *s,
                                           uint32_t stag, uint64_t to,
                                           uint64_t len, RnicTarget *target)
 {
-    const RnicStag *entry = valid_entry(s, stag);
+    const RnicStag *entry = tpt_valid(s, stag);
     uint8_t need = rnic_is_region(entry) &&
                    (entry->access & RNIC_ACCESS_READ_SINK)
                    ? RNIC_ACCESS_LOCAL_WRITE : RNIC_ACCESS_REMOTE_WRITE;
 
-    return check_remote(s, entry, who, to, len, need, target);
+    return tpt_check_entry(s, entry, who, to, len, need, target);
 }
 
 RnicAccessResult rnic_target_hold(const RnicTarget *target,
@@ -218,15 +218,15 @@ bool rnic_target_write(RnicState *s, const RnicTarget *target,
 }
 
 /* Who may invalidate: its PD, or the QP a window is bound through. */
-static bool is_owner(const RnicStag *entry, const RnicAccessor *who)
+static bool stag_may_invalidate(const RnicStag *entry, const RnicAccessor *who)
 {
     return entry->kind == RNIC_STAG_MW && entry->valid
            ? entry->qpn == who->qpn : entry->pdn == who->pdn;
 }
 
 /* "Invalidate" of chapter 7's access checks, in that order. */
-static RnicAccessResult invalidate(RnicState *s, const RnicAccessor *who,
-                                   uint32_t stag, bool remote, bool *bound)
+static RnicAccessResult stag_invalidate(RnicState *s, const RnicAccessor *who,
+                                        uint32_t stag, bool remote, bool *bound)
 {
     const uint8_t remote_rights = RNIC_ACCESS_REMOTE_READ |
                                   RNIC_ACCESS_REMOTE_WRITE;
@@ -237,7 +237,7 @@ static RnicAccessResult invalidate(RnicState *s, const RnicAccessor *who,
         (entry->valid && entry->key != (stag & 0xff))) {
         return RNIC_ACCESS_INVALID_STAG;
     }
-    if (!is_owner(entry, who)) {
+    if (!stag_may_invalidate(entry, who)) {
         return RNIC_ACCESS_INVALID_PD;
     }
     if (entry->windows) {
@@ -265,7 +265,7 @@ RnicAccessResult rnic_tpt_invalidate(RnicState *s, const RnicAccessor *who,
     RnicAccessResult result;
 
     rnic_tpt_begin_change(s);
-    result = invalidate(s, who, stag, remote, bound);
+    result = stag_invalidate(s, who, stag, remote, bound);
     rnic_tpt_end_change(s);
     return result;
 }

@@ -40,7 +40,7 @@ enum rnic_admin_status rnic_tpt_alloc_mw(RnicState *s,
 }
 
 /* Figure 20: some remote right, each with the region's local one. */
-static bool rights_ok(const RnicStag *region, uint8_t access)
+static bool bind_rights_ok(const RnicStag *region, uint8_t access)
 {
     return (access & REMOTE_ACCESS) && !(access & ~WINDOW_ACCESS) &&
            (!(access & RNIC_ACCESS_REMOTE_READ) ||
@@ -49,9 +49,10 @@ static bool rights_ok(const RnicStag *region, uint8_t access)
             (region->access & RNIC_ACCESS_LOCAL_WRITE));
 }
 
-static enum rnic_wc_status check_stags(const RnicAccessor *who,
-                                       const RnicStag *window,
-                                       const RnicStag *region, uint8_t mr_key)
+static enum rnic_wc_status bind_check_stags(const RnicAccessor *who,
+                                            const RnicStag *window,
+                                            const RnicStag *region,
+                                            uint8_t mr_key)
 {
     if (!window || window->kind != RNIC_STAG_MW) {
         return RNIC_WC_INVALID_WINDOW;
@@ -68,8 +69,8 @@ static enum rnic_wc_status check_stags(const RnicAccessor *who,
     return RNIC_WC_SUCCESS;
 }
 
-static enum rnic_wc_status check_range(const RnicStag *region, uint64_t va,
-                                       uint64_t length)
+static enum rnic_wc_status bind_check_range(const RnicStag *region, uint64_t va,
+                                            uint64_t length)
 {
     uint64_t offset = va - region->base;
 
@@ -84,12 +85,12 @@ static enum rnic_wc_status check_range(const RnicStag *region, uint64_t va,
 }
 
 /* 7.10.6.1, in the order of "Window bind". */
-static enum rnic_wc_status check_bind(const RnicAccessor *who,
+static enum rnic_wc_status bind_check(const RnicAccessor *who,
                                       const RnicStag *window,
                                       const RnicStag *region,
                                       const struct rnic_bind_wqe *wqe)
 {
-    enum rnic_wc_status status = check_stags(
+    enum rnic_wc_status status = bind_check_stags(
         who, window, region, le32_to_cpu(wqe->mr_stag) & 0xff);
 
     if (status != RNIC_WC_SUCCESS) {
@@ -101,11 +102,11 @@ static enum rnic_wc_status check_bind(const RnicAccessor *who,
     if (region->access & RNIC_ACCESS_ZERO_BASED) {
         return RNIC_WC_INVALID_REGION;
     }
-    if (!rights_ok(region, wqe->access)) {
+    if (!bind_rights_ok(region, wqe->access)) {
         return RNIC_WC_ACCESS_VIOLATION;
     }
-    return check_range(region, le64_to_cpu(wqe->va),
-                       le64_to_cpu(wqe->length));
+    return bind_check_range(region, le64_to_cpu(wqe->va),
+                            le64_to_cpu(wqe->length));
 }
 
 static enum rnic_wc_status bind_window(RnicState *s, const RnicAccessor *who,
@@ -115,7 +116,7 @@ static enum rnic_wc_status bind_window(RnicState *s, const RnicAccessor *who,
     uint32_t mr_stag = le32_to_cpu(wqe->mr_stag);
     RnicStag *window = rnic_tpt_entry(s, mw_stag);
     RnicStag *region = mr_stag ? rnic_tpt_entry(s, mr_stag) : NULL;
-    enum rnic_wc_status status = check_bind(who, window, region, wqe);
+    enum rnic_wc_status status = bind_check(who, window, region, wqe);
     uint64_t va = le64_to_cpu(wqe->va);
 
     if (status != RNIC_WC_SUCCESS) {
