@@ -2,15 +2,21 @@
  * iWARP engine: CRC32C
  *
  * The sum itself is ISA-L's (crc32_iscsi: iSCSI has the same one), which knows
- * the fastest way of each processor.  ISA-L leaves both complements to its
- * caller.
+ * the fastest way of each processor.  A build without ISA-L takes QEMU's own
+ * function, which has one table of 256 words and is many times slower.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
 
 #include <limits.h>
 
+#ifdef RNIC_HAVE_ISAL
 #include <isa-l/crc.h>
+#else
+#include <stdint.h>
+#include <sys/uio.h>
+#include "qemu/crc32c.h"
+#endif
 
 #include "copy.h"
 #include "crc32c.h"
@@ -18,17 +24,31 @@
 /* Octets that are copied at once, so that they are still near afterwards. */
 #define CRC32C_NEAR 16384u
 
+/* CRC32C of at most INT_MAX octets. */
+static uint32_t crc32c_some(uint32_t crc, const uint8_t *p, size_t len)
+{
+#ifdef RNIC_HAVE_ISAL
+    /*
+     * ISA-L leaves both complements to its caller.  It only reads, but has no
+     * const.
+     */
+    return ~crc32_iscsi((unsigned char *)p, (int)len, ~crc);
+#else
+    /* QEMU's function makes the last complement and leaves the first. */
+    return crc32c(~crc, p, (unsigned)len);
+#endif
+}
+
 uint32_t iwarp_crc32c(uint32_t crc, const void *data, size_t len)
 {
     const uint8_t *p = data;
 
     while (len) {
-        int n = len < INT_MAX ? (int)len : INT_MAX;
+        size_t n = len < INT_MAX ? len : INT_MAX;
 
-        /* ISA-L only reads, but has no const. */
-        crc = ~crc32_iscsi((unsigned char *)p, n, ~crc);
+        crc = crc32c_some(crc, p, n);
         p += n;
-        len -= (size_t)n;
+        len -= n;
     }
     return crc;
 }

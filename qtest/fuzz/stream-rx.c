@@ -5,8 +5,8 @@
  *
  *     mkdir -p DIR/hw && ln -sfn $PWD/qemu-device DIR/hw/rnic
  *     clang -g -O1 -fsanitize=fuzzer,address,undefined -iquote DIR \
- *         qtest/fuzz-stream-rx.c qemu-device/iwarp/[a-z]*.c -lisal \
- *         -o fuzz-stream-rx
+ *         -DRNIC_HAVE_ISAL qtest/fuzz/stream-rx.c \
+ *         qemu-device/iwarp/[a-z]*.c -lisal -o fuzz-stream-rx
  *
  * The first octet of the input chooses the mode, the second how the rest is
  * cut into pieces.  CRC errors are what a fuzzer hits first and learns nothing

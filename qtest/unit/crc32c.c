@@ -7,13 +7,22 @@
 #include "wire.h"
 #include "hw/rnic/iwarp/crc32c.h"
 
+/* RFC 3720, B.4: 32 octets of zeroes, of ones, counting up, counting down. */
 static void test_vectors(void)
 {
-    guint8 zero[32] = { 0 };
+    guint8 zero[32] = { 0 }, ones[32], up[32], down[32];
     guint8 wire[4];
 
+    memset(ones, 0xff, sizeof(ones));
+    for (guint8 i = 0; i < 32; i++) {
+        up[i] = i;
+        down[i] = 31 - i;
+    }
     g_assert_cmphex(iwarp_crc32c(0, "123456789", 9), ==, 0xe3069283);
     g_assert_cmphex(iwarp_crc32c(0, zero, 32), ==, 0x8a9136aa);
+    g_assert_cmphex(iwarp_crc32c(0, ones, 32), ==, 0x62a8ab43);
+    g_assert_cmphex(iwarp_crc32c(0, up, 32), ==, 0x46dd794e);
+    g_assert_cmphex(iwarp_crc32c(0, down, 32), ==, 0x113fdb5c);
     g_assert_cmphex(iwarp_crc32c(0, NULL, 0), ==, 0);
 
     iwarp_crc32c_put(wire, 0x83992352);

@@ -11,8 +11,8 @@
  *
  *     mkdir -p DIR/hw && ln -sfn $PWD/qemu-device DIR/hw/rnic
  *     gcc -Wall -Wextra -g -O1 -fsanitize=address,undefined -iquote DIR \
- *         qtest/unit-NAME.c qemu-device/iwarp/[a-z]*.c \
- *         $(pkg-config --cflags --libs glib-2.0) -o unit-NAME && ./unit-NAME
+ *         -DRNIC_HAVE_ISAL qtest/unit/NAME.c qemu-device/iwarp/[a-z]*.c \
+ *         $(pkg-config --cflags --libs glib-2.0) -lisal -o NAME && ./NAME
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
