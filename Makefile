@@ -13,7 +13,7 @@ ARGS ?=
 help: ## this list
 	@echo 'rnic: an RDMA network adapter (iWARP) for QEMU virtual machines'
 	@echo
-	@sed -n 's/^\([a-z0-9.-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
+	@sed -n 's/^\([a-z0-9.-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 20
 	@echo
 	@echo 'Variables: QEMU_SRC and RDMA_CORE_SRC name source trees you have;'
 	@echo 'RNIC_CACHE the directory of what is fetched once (~/.cache/rnic);'
@@ -28,12 +28,16 @@ test: ## all tests; ends with: N passed, N failed, N skipped
 	@scripts/run-tests $(ARGS)
 
 .PHONY: test-asan
-test-asan: ## unit and device tests with QEMU built with ASan and UBSan
+test-asan: ## unit and device tests, QEMU built with ASan and UBSan
 	@scripts/run-tests --asan $(ARGS)
 
 .PHONY: test-tsan
-test-tsan: ## unit and device tests with QEMU built with TSan
+test-tsan: ## the same, QEMU built with TSan
 	@scripts/run-tests --tsan $(ARGS)
+
+.PHONY: test-newest-qemu
+test-newest-qemu: ## the same on the newest QEMU whose source the archive serves
+	@scripts/run-tests --newest-qemu $(ARGS)
 
 .PHONY: conformance
 conformance: ## runs the tests and counts the requirements they show
@@ -81,7 +85,7 @@ modules: ## the kernel modules that tests load in guests: build/modules/
 	@scripts/build-modules
 
 .PHONY: lint
-lint: ## sparse and checkpatch on kernel code, shellcheck on the scripts
+lint: ## sparse, checkpatch, shellcheck; the floors of the device
 	@scripts/lint
 
 # QEMU and what is for the guest need nothing of each other: side by side, one
