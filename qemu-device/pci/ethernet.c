@@ -53,14 +53,14 @@ struct RnicEthernet {
 
 /* -------------------------------------------------------------- queues */
 
-static void stop(EthQueue *q)
+static void eth_queue_stop(EthQueue *q)
 {
     trace_rnic_err_eth_queue_stopped(q->number, q->done);
     q->stopped = true;
 }
 
 /* Descriptors the guest has given and the device has not done. */
-static uint32_t available(RnicState *s, EthQueue *q)
+static uint32_t eth_available(RnicState *s, EthQueue *q)
 {
     uint32_t producer;
 
@@ -70,36 +70,36 @@ static uint32_t available(RnicState *s, EthQueue *q)
     if (!rnic_record_load32(s, &q->mem,
                             offsetof(struct rnic_eth_record, producer),
                             &producer)) {
-        stop(q);
+        eth_queue_stop(q);
         return 0;
     }
     if (producer - q->done > q->depth) {
         trace_rnic_ub_eth_producer(q->number, producer, q->done, q->depth);
-        stop(q);
+        eth_queue_stop(q);
         return 0;
     }
     return producer - q->done;
 }
 
-static uint64_t descriptor_offset(const EthQueue *q)
+static uint64_t eth_descriptor_offset(const EthQueue *q)
 {
     return (q->done & (q->depth - 1)) * sizeof(struct rnic_eth_desc);
 }
 
-static bool read_descriptor(RnicState *s, EthQueue *q,
-                            struct rnic_eth_desc *desc)
+static bool eth_read_descriptor(RnicState *s, EthQueue *q,
+                                struct rnic_eth_desc *desc)
 {
-    if (!rnic_ring_read(s, &q->mem, 0, descriptor_offset(q), desc,
+    if (!rnic_ring_read(s, &q->mem, 0, eth_descriptor_offset(q), desc,
                         sizeof(*desc))) {
-        stop(q);
+        eth_queue_stop(q);
         return false;
     }
     return true;
 }
 
 /* Store the device's part of the current descriptor. */
-static bool write_result(RnicState *s, EthQueue *q, uint32_t length,
-                         uint32_t flags)
+static bool eth_write_result(RnicState *s, EthQueue *q, uint32_t length,
+                             uint32_t flags)
 {
     const uint32_t from = offsetof(struct rnic_eth_desc, length);
     struct rnic_eth_desc desc = {
@@ -107,16 +107,16 @@ static bool write_result(RnicState *s, EthQueue *q, uint32_t length,
         .flags = cpu_to_le32(flags),
     };
 
-    if (!rnic_ring_write(s, &q->mem, 0, descriptor_offset(q) + from,
+    if (!rnic_ring_write(s, &q->mem, 0, eth_descriptor_offset(q) + from,
                          &desc.length, sizeof(desc) - from)) {
-        stop(q);
+        eth_queue_stop(q);
         return false;
     }
     return true;
 }
 
 /* Show the guest how far the queue has come, and interrupt if it asked. */
-static void publish(RnicState *s, EthQueue *q)
+static void eth_publish(RnicState *s, EthQueue *q)
 {
     if (q->stopped || !rnic_enabled(s)) {
         return;
@@ -124,7 +124,7 @@ static void publish(RnicState *s, EthQueue *q)
     if (!rnic_record_store32(s, &q->mem,
                              offsetof(struct rnic_eth_record, done),
                              q->done)) {
-        stop(q);
+        eth_queue_stop(q);
         return;
     }
     if (q->armed) {
@@ -135,7 +135,7 @@ static void publish(RnicState *s, EthQueue *q)
 
 /* ------------------------------------------------------------ transmit */
 
-static void count_sent(RnicState *s, uint32_t length)
+static void eth_count_sent(RnicState *s, uint32_t length)
 {
     rnic_count(&s->counters.eth_tx_packets, 1);
     rnic_count(&s->counters.eth_tx_octets, length);
@@ -152,13 +152,13 @@ static void eth_sent(NetClientState *nc, ssize_t len)
         return;                 /* purged because the queue has gone */
     }
     e->sending = false;
-    count_sent(s, e->sending_length);
+    eth_count_sent(s, e->sending_length);
     q->done++;
-    publish(s, q);
+    eth_publish(s, q);
     qemu_bh_schedule(e->bh);
 }
 
-static bool fetch_frame(RnicState *s, const struct rnic_eth_desc *desc)
+static bool eth_fetch_frame(RnicState *s, const struct rnic_eth_desc *desc)
 {
     uint32_t length = le32_to_cpu(desc->length);
 
@@ -170,20 +170,20 @@ static bool fetch_frame(RnicState *s, const struct rnic_eth_desc *desc)
 }
 
 /* False if the queue cannot go on now. */
-static bool transmit_one(RnicState *s, EthQueue *q)
+static bool eth_transmit_one(RnicState *s, EthQueue *q)
 {
     RnicEthernet *e = s->ethernet;
     struct rnic_eth_desc desc;
     uint32_t length;
 
-    if (!read_descriptor(s, q, &desc)) {
+    if (!eth_read_descriptor(s, q, &desc)) {
         return false;
     }
     length = le32_to_cpu(desc.length);
-    if (!fetch_frame(s, &desc)) {
+    if (!eth_fetch_frame(s, &desc)) {
         trace_rnic_err_eth_descriptor(q->number, q->done, length,
                                      le32_to_cpu(desc.flags));
-        if (!write_result(s, q, length, RNIC_ETH_DESC_ERROR)) {
+        if (!eth_write_result(s, q, length, RNIC_ETH_DESC_ERROR)) {
             return false;
         }
         q->done++;
@@ -196,12 +196,12 @@ static bool transmit_one(RnicState *s, EthQueue *q)
         e->sending_length = length;
         return false;
     }
-    count_sent(s, length);
+    eth_count_sent(s, length);
     q->done++;
     return true;
 }
 
-static void transmit(RnicState *s)
+static void eth_transmit(RnicState *s)
 {
     RnicEthernet *e = s->ethernet;
     EthQueue *q = &e->queues[RNIC_ETH_QUEUE_TX];
@@ -211,14 +211,14 @@ static void transmit(RnicState *s)
     if (e->sending) {
         return;
     }
-    count = available(s, q);
+    count = eth_available(s, q);
     for (uint32_t i = 0; i < MIN(count, TX_FRAMES_PER_TURN); i++) {
-        if (!transmit_one(s, q)) {
+        if (!eth_transmit_one(s, q)) {
             break;
         }
     }
     if (q->done != before) {
-        publish(s, q);
+        eth_publish(s, q);
     }
     if (count > TX_FRAMES_PER_TURN && !e->sending && !q->stopped) {
         qemu_bh_schedule(e->bh);
@@ -230,7 +230,7 @@ static void eth_bh(void *opaque)
     RnicState *s = opaque;
     RnicEthernet *e = s->ethernet;
 
-    transmit(s);
+    eth_transmit(s);
     if (e->rx_kicked) {
         e->rx_kicked = false;
         qemu_flush_queued_packets(qemu_get_queue(e->nic));
@@ -239,7 +239,7 @@ static void eth_bh(void *opaque)
 
 /* ------------------------------------------------------------- receive */
 
-static bool in_multicast_list(const RnicEthernet *e, const uint8_t *mac)
+static bool eth_in_multicast_list(const RnicEthernet *e, const uint8_t *mac)
 {
     for (uint32_t i = 0; i < e->multicast_count; i++) {
         if (memcmp(e->multicast[i], mac, ETH_ALEN) == 0) {
@@ -250,7 +250,7 @@ static bool in_multicast_list(const RnicEthernet *e, const uint8_t *mac)
 }
 
 /* Whether a frame to @mac passes the receive filter. */
-static bool is_wanted(RnicState *s, const uint8_t *mac)
+static bool eth_is_wanted(RnicState *s, const uint8_t *mac)
 {
     const RnicEthernet *e = s->ethernet;
 
@@ -259,7 +259,7 @@ static bool is_wanted(RnicState *s, const uint8_t *mac)
     }
     if (is_multicast_ether_addr(mac)) {
         return (e->rx_mode & RNIC_RX_ALL_MULTICAST) ||
-               in_multicast_list(e, mac);
+               eth_in_multicast_list(e, mac);
     }
     return memcmp(mac, s->nic_conf.macaddr.a, ETH_ALEN) == 0;
 }
@@ -268,17 +268,17 @@ static bool eth_can_receive(NetClientState *nc)
 {
     RnicState *s = qemu_get_nic_opaque(nc);
 
-    return available(s, &s->ethernet->queues[RNIC_ETH_QUEUE_RX]) > 0;
+    return eth_available(s, &s->ethernet->queues[RNIC_ETH_QUEUE_RX]) > 0;
 }
 
 /* Put the frame into the next buffer.  False if it is lost. */
-static bool store_frame(RnicState *s, EthQueue *q, const uint8_t *buf,
-                        uint32_t size)
+static bool eth_store_frame(RnicState *s, EthQueue *q, const uint8_t *buf,
+                            uint32_t size)
 {
     struct rnic_eth_desc desc;
     bool ok;
 
-    if (!read_descriptor(s, q, &desc)) {
+    if (!eth_read_descriptor(s, q, &desc)) {
         return false;
     }
     ok = !desc.flags && size <= le32_to_cpu(desc.length) &&
@@ -288,12 +288,12 @@ static bool store_frame(RnicState *s, EthQueue *q, const uint8_t *buf,
                                      le32_to_cpu(desc.length),
                                      le32_to_cpu(desc.flags));
     }
-    if (!write_result(s, q, ok ? size : 0, ok ? 0 : RNIC_ETH_DESC_ERROR)) {
+    if (!eth_write_result(s, q, ok ? size : 0, ok ? 0 : RNIC_ETH_DESC_ERROR)) {
         return false;
     }
     trace_rnic_eth_receive(q->done, size, ok);
     q->done++;
-    publish(s, q);
+    eth_publish(s, q);
     return ok;
 }
 
@@ -310,13 +310,13 @@ static ssize_t eth_receive(NetClientState *nc, const uint8_t *buf,
     } else {
         buf = padded;
     }
-    if (!is_wanted(s, buf)) {
+    if (!eth_is_wanted(s, buf)) {
         return size;
     }
-    if (available(s, q) == 0) {
+    if (eth_available(s, q) == 0) {
         return 0;               /* it waits for the next kick */
     }
-    if (length <= RNIC_ETH_MAX_FRAME && store_frame(s, q, buf, length)) {
+    if (length <= RNIC_ETH_MAX_FRAME && eth_store_frame(s, q, buf, length)) {
         rnic_count(&s->counters.eth_rx_packets, 1);
         rnic_count(&s->counters.eth_rx_octets, length);
     } else {
@@ -340,7 +340,7 @@ bool rnic_ethernet_link_up(const RnicState *s)
 
 /* ----------------------------------------------------------- registers */
 
-static EthQueue *find_queue(RnicState *s, uint32_t number)
+static EthQueue *eth_find_queue(RnicState *s, uint32_t number)
 {
     if (!s->ethernet || number >= ARRAY_SIZE(s->ethernet->queues) ||
         !s->ethernet->queues[number].exists) {
@@ -351,7 +351,7 @@ static EthQueue *find_queue(RnicState *s, uint32_t number)
 
 void rnic_ethernet_kick(RnicState *s, uint32_t queue)
 {
-    if (!find_queue(s, queue)) {
+    if (!eth_find_queue(s, queue)) {
         trace_rnic_ub_eth_register(queue);
         return;
     }
@@ -363,7 +363,7 @@ void rnic_ethernet_kick(RnicState *s, uint32_t queue)
 
 void rnic_ethernet_arm(RnicState *s, uint32_t queue)
 {
-    EthQueue *q = find_queue(s, queue);
+    EthQueue *q = eth_find_queue(s, queue);
     uint32_t seen;
 
     if (!q) {
@@ -375,7 +375,7 @@ void rnic_ethernet_arm(RnicState *s, uint32_t queue)
     }
     if (!rnic_record_load32(s, &q->mem,
                             offsetof(struct rnic_eth_record, seen), &seen)) {
-        stop(q);
+        eth_queue_stop(q);
         return;
     }
     q->armed = seen == q->done;
@@ -392,8 +392,8 @@ void rnic_ethernet_go(RnicState *s)
 
 /* ------------------------------------------------------ admin commands */
 
-static enum rnic_admin_status check_create(RnicState *s,
-                                           const struct rnic_admin_sqe *sqe)
+static enum rnic_admin_status eth_check_create(RnicState *s,
+                                               const struct rnic_admin_sqe *sqe)
 {
     uint32_t number = le32_to_cpu(sqe->eth_queue.queue);
     uint32_t depth = le32_to_cpu(sqe->eth_queue.depth);
@@ -422,7 +422,7 @@ static enum rnic_admin_status check_create(RnicState *s,
 enum rnic_admin_status
 rnic_ethernet_create_queue(RnicState *s, const struct rnic_admin_sqe *sqe)
 {
-    enum rnic_admin_status status = check_create(s, sqe);
+    enum rnic_admin_status status = eth_check_create(s, sqe);
     uint32_t number = le32_to_cpu(sqe->eth_queue.queue);
     uint32_t depth = le32_to_cpu(sqe->eth_queue.depth);
     uint32_t vector = le32_to_cpu(sqe->eth_queue.vector);
@@ -453,7 +453,7 @@ rnic_ethernet_create_queue(RnicState *s, const struct rnic_admin_sqe *sqe)
     return RNIC_ST_OK;
 }
 
-static void destroy_queue(RnicState *s, EthQueue *q)
+static void eth_free_queue(RnicState *s, EthQueue *q)
 {
     trace_rnic_eth_queue_destroyed(q->number);
     rnic_queue_memory_free(s, &q->mem);
@@ -468,7 +468,7 @@ enum rnic_admin_status
 rnic_ethernet_destroy_queue(RnicState *s, const struct rnic_admin_sqe *sqe)
 {
     const size_t rest = offsetof(typeof(sqe->eth_queue), vector);
-    EthQueue *q = find_queue(s, le32_to_cpu(sqe->eth_queue.queue));
+    EthQueue *q = eth_find_queue(s, le32_to_cpu(sqe->eth_queue.queue));
 
     if (!s->ethernet) {
         return RNIC_ST_UNSUPPORTED;
@@ -480,7 +480,7 @@ rnic_ethernet_destroy_queue(RnicState *s, const struct rnic_admin_sqe *sqe)
     if (!q) {
         return RNIC_ST_INVALID_MODIFIER;
     }
-    destroy_queue(s, q);
+    eth_free_queue(s, q);
     return RNIC_ST_OK;
 }
 
@@ -547,7 +547,7 @@ void rnic_ethernet_reset(RnicState *s)
 
     for (unsigned i = 0; i < ARRAY_SIZE(e->queues); i++) {
         if (e->queues[i].exists) {
-            destroy_queue(s, &e->queues[i]);
+            eth_free_queue(s, &e->queues[i]);
         }
     }
     qemu_bh_cancel(e->bh);
