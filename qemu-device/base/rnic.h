@@ -63,6 +63,7 @@ typedef struct RnicCq RnicCq;
 typedef struct RnicEq RnicEq;
 typedef struct RnicEthernet RnicEthernet;
 typedef struct RnicFabric RnicFabric;
+typedef struct RnicLingers RnicLingers;
 typedef struct RnicPd RnicPd;
 typedef struct RnicQp RnicQp;
 typedef struct RnicRequests RnicRequests;
@@ -184,6 +185,7 @@ struct RnicState {
     uint32_t queue_pages;       /* entries in use; guest/queue-memory.c */
 
     IOThread *iothread;         /* a link property */
+    RnicLingers *lingers;       /* connect/: the main loop's */
     RnicWorker *workers;        /* stream/worker.c */
     unsigned worker_count;
     RnicRequests *tpt_requests; /* admin commands about the TPT, for the first

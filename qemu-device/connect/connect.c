@@ -54,15 +54,44 @@ static enum rnic_admin_status read_private_data(RnicState *s,
     return status;
 }
 
-static enum rnic_admin_status dial_status(enum rnic_cm_status status)
+enum rnic_admin_status rnic_cm_admin_status(RnicFabricStatus status)
 {
     switch (status) {
-    case RNIC_CM_OUTSIDE_MAP:
+    case RNIC_FABRIC_OK:
+        return RNIC_ST_OK;
+    case RNIC_FABRIC_OUTSIDE_MAP:
+    case RNIC_FABRIC_INVALID_ADDRESS:
         return RNIC_ST_INVALID_ADDRESS;
-    case RNIC_CM_ADDRESS_IN_USE:
+    case RNIC_FABRIC_ADDRESS_IN_USE:
         return RNIC_ST_ADDRESS_IN_USE;
+    case RNIC_FABRIC_NO_DESCRIPTORS:
+        return RNIC_ST_INSUFFICIENT_RESOURCES;
     default:
         return RNIC_ST_FABRIC_ERROR;
+    }
+}
+
+enum rnic_cm_status rnic_cm_event_status(RnicFabricStatus status)
+{
+    switch (status) {
+    case RNIC_FABRIC_OK:
+        return RNIC_CM_OK;
+    case RNIC_FABRIC_OUTSIDE_MAP:
+        return RNIC_CM_OUTSIDE_MAP;
+    case RNIC_FABRIC_ADDRESS_IN_USE:
+        return RNIC_CM_ADDRESS_IN_USE;
+    case RNIC_FABRIC_UNREACHABLE:
+        return RNIC_CM_UNREACHABLE;
+    case RNIC_FABRIC_REFUSED:
+        return RNIC_CM_REFUSED;
+    case RNIC_FABRIC_TIMED_OUT:
+        return RNIC_CM_TIMED_OUT;
+    case RNIC_FABRIC_RESET:
+        return RNIC_CM_RESET;
+    case RNIC_FABRIC_TLS:
+        return RNIC_CM_TLS;
+    default:
+        return RNIC_CM_LOCAL_ERROR;
     }
 }
 
@@ -87,7 +116,7 @@ enum rnic_admin_status rnic_cm_connect(RnicState *s,
 {
     IwarpMpaPolicy policy = rnic_cm_policy(s, le16_to_cpu(sqe->connect.ird),
                                            le16_to_cpu(sqe->connect.ord));
-    enum rnic_cm_status dialed;
+    RnicFabricStatus dialed;
     enum rnic_admin_status status;
     RnicAddr local, remote;
     IwarpMpaFrame request;
@@ -117,9 +146,9 @@ enum rnic_admin_status rnic_cm_connect(RnicState *s,
     ep->policy = policy;
     ep->request = request;
     dialed = rnic_endpoint_start_initiator(ep);
-    if (dialed != RNIC_CM_OK) {
+    if (dialed != RNIC_FABRIC_OK) {
         rnic_endpoint_free(ep);
-        return dial_status(dialed);
+        return rnic_cm_admin_status(dialed);
     }
     cqe->number = cpu_to_le32(ep->number);
     return RNIC_ST_OK;

@@ -1,7 +1,7 @@
 /*
  * rnic: endpoints, MPA start-up as initiator and responder
  *
- * One state machine per side, driven by the channel.  No more octets are read
+ * One state machine per side, driven by the transport.  No more octets are read
  * than belong to the peer's frame: those behind it are the stream's.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
@@ -11,6 +11,7 @@
 #include "qemu/main-loop.h"
 #include "qemu/timer.h"
 #include "endpoint.h"
+#include "hw/rnic/fabric/linger.h"
 #include "hw/rnic/guest/event-queue.h"
 #include "hw/rnic/base/trace.h"
 
@@ -31,9 +32,8 @@ static bool endpoint_initiator(const RnicEndpoint *ep)
 static void endpoint_set_handlers(RnicEndpoint *ep, IOHandler *readable,
                          IOHandler *writable)
 {
-    AioContext *ctx = iohandler_get_aio_context();
-
-    qio_channel_set_aio_fd_handler(ep->ioc, ctx, readable, ctx, writable, ep);
+    rnic_transport_set_handlers(ep->transport, iohandler_get_aio_context(),
+                                readable, writable, ep);
 }
 
 static void endpoint_set_state(RnicEndpoint *ep, RnicEndpointState state,
@@ -63,12 +63,12 @@ static bool endpoint_room(const RnicState *s, bool incoming)
     return count < s->config.max_endpoints;
 }
 
-RnicEndpoint *rnic_endpoint_new(RnicState *s, QIOChannel *ioc,
+RnicEndpoint *rnic_endpoint_new(RnicState *s, RnicTransport *t,
                                 const RnicAddr *local, const RnicAddr *remote)
 {
     RnicEndpoint *ep;
 
-    if (!endpoint_room(s, ioc != NULL)) {
+    if (!endpoint_room(s, t != NULL)) {
         return NULL;
     }
     ep = g_new0(RnicEndpoint, 1);
@@ -78,8 +78,8 @@ RnicEndpoint *rnic_endpoint_new(RnicState *s, QIOChannel *ioc,
         return NULL;
     }
     ep->s = s;
-    ep->ioc = ioc;
-    ep->incoming = ioc != NULL;
+    ep->transport = t;
+    ep->incoming = t != NULL;
     s->incoming += ep->incoming;
     ep->local = *local;
     ep->remote = *remote;
@@ -99,9 +99,8 @@ void rnic_endpoint_free(RnicEndpoint *ep)
     if (ep->dial) {
         rnic_fabric_cancel(ep->s->fabric, ep->dial);
     }
-    if (ep->ioc) {
-        endpoint_set_handlers(ep, NULL, NULL);
-        rnic_fabric_abort(ep->ioc);
+    if (ep->transport) {
+        rnic_transport_abort(ep->transport);
     }
     timer_free(ep->timer);
     ep->s->incoming -= ep->incoming;
@@ -247,12 +246,12 @@ static void endpoint_established(void *opaque, bool established)
     rnic_endpoint_free(ep);
 }
 
-/* The QP's worker takes the channel, and tells the guest. */
+/* The QP's worker takes the transport, and tells the guest. */
 static void endpoint_establish(RnicEndpoint *ep)
 {
     RnicEstablish what = {
         .setup = {
-            .ioc = ep->ioc,
+            .transport = ep->transport,
             .initiator = endpoint_initiator(ep),
             .mulpdu = ep->s->config.mulpdu,
         },
@@ -261,8 +260,8 @@ static void endpoint_establish(RnicEndpoint *ep)
         .event = endpoint_result_event(ep, RNIC_CM_OK),
     };
 
-    endpoint_set_handlers(ep, NULL, NULL);
-    ep->ioc = NULL;
+    rnic_transport_leave_loop(ep->transport);
+    ep->transport = NULL;
     endpoint_set_state(ep, endpoint_initiator(ep) ? RNIC_EP_REPLIED : RNIC_EP_ACCEPTED, 0);
     rnic_qp_establish(ep->qp, &what, endpoint_established, ep,
                       &ep->establishing);
@@ -273,10 +272,10 @@ static void endpoint_establish(RnicEndpoint *ep)
 /* False: not all of it could be sent yet, or the endpoint has failed. */
 static bool endpoint_send_frame(RnicEndpoint *ep, bool *failed)
 {
-    ssize_t n = qio_channel_write(ep->ioc, (char *)ep->out + ep->out_done,
-                                  ep->out_len - ep->out_done, NULL);
+    ssize_t n = rnic_transport_write(ep->transport, ep->out + ep->out_done,
+                                     ep->out_len - ep->out_done);
 
-    *failed = n < 0 && n != QIO_CHANNEL_ERR_BLOCK;
+    *failed = n < 0 && errno != EAGAIN;
     if (n > 0) {
         ep->out_done += n;
     }
@@ -314,10 +313,8 @@ static void on_reply_writable(void *opaque)
 /* In order, so that what was sent last does not die with a reset. */
 static void endpoint_close_gracefully(RnicEndpoint *ep)
 {
-    endpoint_set_handlers(ep, NULL, NULL);
-    qio_channel_close(ep->ioc, NULL);
-    object_unref(OBJECT(ep->ioc));
-    ep->ioc = NULL;
+    rnic_linger(ep->s->lingers, ep->transport, NULL, 0, 0);
+    ep->transport = NULL;
 }
 
 static void on_reject_writable(void *opaque)
@@ -347,26 +344,26 @@ void rnic_endpoint_send_reply(RnicEndpoint *ep)
 
 /* ---------------------------------------------------------- initiator */
 
-static void on_dialed(void *opaque, enum rnic_cm_status status,
-                      QIOChannel *ioc, const RnicAddr *local)
+static void on_dialed(void *opaque, RnicFabricStatus status,
+                      RnicTransport *t, const RnicAddr *local)
 {
     RnicEndpoint *ep = opaque;
 
     ep->dial = NULL;
-    if (status != RNIC_CM_OK) {
-        rnic_endpoint_fail(ep, status);
+    if (status != RNIC_FABRIC_OK) {
+        rnic_endpoint_fail(ep, rnic_cm_event_status(status));
         return;
     }
-    ep->ioc = ioc;
+    ep->transport = t;
     ep->local = *local;
     ep->out_len = iwarp_mpa_encode(&ep->request, ep->out);
     endpoint_set_state(ep, RNIC_EP_SENDING_REQUEST, START_TIMEOUT_MS);
     endpoint_set_handlers(ep, NULL, on_request_writable);
 }
 
-enum rnic_cm_status rnic_endpoint_start_initiator(RnicEndpoint *ep)
+RnicFabricStatus rnic_endpoint_start_initiator(RnicEndpoint *ep)
 {
-    enum rnic_cm_status status;
+    RnicFabricStatus status;
 
     ep->dial = rnic_fabric_dial(ep->s->fabric, &ep->local, &ep->remote,
                                 on_dialed, ep, &status);
@@ -390,8 +387,7 @@ static void endpoint_send_terminate(RnicEndpoint *ep, IwarpTermCode term)
 
     iwarp_tx_init(&tx, &config);
     iwarp_tx_terminate(&tx, &error, &frame, octets);
-    qio_channel_write(ep->ioc, (char *)octets, frame.len, NULL);
-    qio_channel_shutdown(ep->ioc, QIO_CHANNEL_SHUTDOWN_WRITE, NULL);
+    rnic_transport_write(ep->transport, octets, frame.len);
 }
 
 static enum rnic_cm_status endpoint_mpa_status(IwarpMpaResult result)
@@ -452,9 +448,9 @@ static bool endpoint_read_frame(RnicEndpoint *ep, IwarpMpaFrame *frame,
 
     do {
         size_t want = iwarp_mpa_parser_want(&ep->parser);
-        ssize_t n = qio_channel_read(ep->ioc, (char *)buf, want, NULL);
+        ssize_t n = rnic_transport_read(ep->transport, buf, want);
 
-        if (n == QIO_CHANNEL_ERR_BLOCK) {
+        if (n < 0 && errno == EAGAIN) {
             return false;
         }
         if (n <= 0) {
@@ -489,7 +485,8 @@ static void on_requested_readable(void *opaque)
     RnicEndpoint *ep = opaque;
     char octet;
 
-    if (qio_channel_read(ep->ioc, &octet, 1, NULL) != QIO_CHANNEL_ERR_BLOCK) {
+    if (rnic_transport_read(ep->transport, &octet, 1) >= 0 ||
+        errno != EAGAIN) {
         rnic_endpoint_fail(ep, RNIC_CM_RESET);
     }
 }

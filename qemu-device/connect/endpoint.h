@@ -2,7 +2,7 @@
  * rnic: the inside of connection management, shared by cm-*.c
  *
  * An endpoint is a connection being set up: from CM_CONNECT, or from a
- * connection that a listener's fabric brings, to the moment its channel
+ * connection that a listener's fabric brings, to the moment its transport
  * passes to a QP or is closed.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
@@ -31,7 +31,7 @@ typedef enum RnicEndpointState {
     RNIC_EP_DIALING,
     RNIC_EP_SENDING_REQUEST,
     RNIC_EP_AWAITING_REPLY,
-    RNIC_EP_REPLIED,            /* the QP's worker has to take the channel */
+    RNIC_EP_REPLIED,            /* the QP's worker has to take it */
     /* responder */
     RNIC_EP_AWAITING_REQUEST,
     RNIC_EP_REQUESTED,          /* the guest has to accept or reject */
@@ -44,13 +44,13 @@ typedef struct RnicEndpoint {
     RnicState *s;
     uint32_t number;
     RnicEndpointState state;
-    RnicFabricDial *dial;       /* until it has become ioc */
-    QIOChannel *ioc;
+    RnicFabricDial *dial;       /* until it has become a transport */
+    RnicTransport *transport;
     bool incoming;              /* the peer began */
     RnicListener *listener;     /* responder, until accepted or rejected */
     RnicQp *qp;                 /* claimed */
     RnicQpClaim claim;
-    RnicEstablishing *establishing;     /* the channel is on its way */
+    RnicEstablishing *establishing;     /* the transport is on its way */
     uint64_t cookie;
     RnicAddr local;
     RnicAddr remote;
@@ -66,21 +66,21 @@ typedef struct RnicEndpoint {
 } RnicEndpoint;
 
 /*
- * NULL when there are max-endpoints already that peers began (@ioc), or that the
- * guest began (no @ioc yet); then @ioc stays the caller's.
+ * NULL when there are max-endpoints already that peers began (@t), or that the
+ * guest began (no @t yet); then @t stays the caller's.
  */
-RnicEndpoint *rnic_endpoint_new(RnicState *s, QIOChannel *ioc,
+RnicEndpoint *rnic_endpoint_new(RnicState *s, RnicTransport *t,
                                 const RnicAddr *local, const RnicAddr *remote);
 /* Claim @qp for it; false: the QP is not to be had. */
 bool rnic_endpoint_claim(RnicEndpoint *ep, RnicQp *qp);
-/* Close the channel if it is still there, release the QP, forget all. */
+/* Reset the transport if it is still there, release the QP, forget all. */
 void rnic_endpoint_free(RnicEndpoint *ep);
 
 /*
- * Start as initiator: dial; or, having an ioc, as responder.  The status is not
- * OK if dialing could not begin; the endpoint is as it was then.
+ * Start as initiator: dial; or, having a transport, as responder.  The status is
+ * not OK if dialing could not begin; the endpoint is as it was then.
  */
-enum rnic_cm_status rnic_endpoint_start_initiator(RnicEndpoint *ep);
+RnicFabricStatus rnic_endpoint_start_initiator(RnicEndpoint *ep);
 void rnic_endpoint_start_responder(RnicEndpoint *ep);
 
 /* Send the reply in ep->reply; with it the set-up ends. */
@@ -88,6 +88,10 @@ void rnic_endpoint_send_reply(RnicEndpoint *ep);
 
 /* The set-up fails: tell the guest and free the endpoint. */
 void rnic_endpoint_fail(RnicEndpoint *ep, enum rnic_cm_status status);
+
+/* What a fabric's status is to the guest: of a command, and of a connection. */
+enum rnic_admin_status rnic_cm_admin_status(RnicFabricStatus status);
+enum rnic_cm_status rnic_cm_event_status(RnicFabricStatus status);
 
 /* Our wishes: the device's properties and the given read resources. */
 IwarpMpaPolicy rnic_cm_policy(const RnicState *s, uint16_t ird, uint16_t ord);

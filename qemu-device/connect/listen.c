@@ -6,6 +6,7 @@
 
 #include "qemu/osdep.h"
 #include "endpoint.h"
+#include "hw/rnic/fabric/linger.h"
 #include "hw/rnic/base/trace.h"
 
 enum {
@@ -27,18 +28,18 @@ void rnic_addr_to_wire(struct rnic_cm_addr *wire, const RnicAddr *addr)
 }
 
 /* The fabric brings a connection. */
-static void accept_connection(void *opaque, QIOChannel *ioc,
+static void accept_connection(void *opaque, RnicTransport *t,
                               const RnicAddr *local, const RnicAddr *remote)
 {
     RnicListener *listener = opaque;
     RnicEndpoint *ep = NULL;
 
     if (listener->pending < listener->backlog) {
-        ep = rnic_endpoint_new(listener->s, ioc, local, remote);
+        ep = rnic_endpoint_new(listener->s, t, local, remote);
     }
     if (!ep) {
         trace_rnic_err_cm_backlog(listener->number, listener->pending);
-        rnic_fabric_abort(ioc);
+        rnic_transport_abort(t);
         return;
     }
     ep->listener = listener;
@@ -60,7 +61,7 @@ enum rnic_admin_status rnic_cm_listen(RnicAdminRequest *q)
     const struct rnic_admin_sqe *sqe = &q->sqe;
     RnicState *s = q->s;
     uint32_t backlog = le32_to_cpu(sqe->listen.backlog);
-    enum rnic_admin_status status = RNIC_ST_OK;
+    RnicFabricStatus status;
     RnicListener *listener;
     RnicAddr local;
 
@@ -83,7 +84,7 @@ enum rnic_admin_status rnic_cm_listen(RnicAdminRequest *q)
     if (!listener->fabric_listener) {
         rnic_table_remove(&s->listeners, listener->number);
         g_free(listener);
-        return status;
+        return rnic_cm_admin_status(status);
     }
     q->cqe.number = cpu_to_le32(listener->number);
     trace_rnic_cm_listen(listener->number, local.port);
@@ -137,4 +138,5 @@ void rnic_cm_reset(RnicState *s)
     RNIC_TABLE_FOREACH(&s->endpoints, number, ep) {
         rnic_endpoint_free(ep);
     }
+    rnic_lingers_end(s->lingers);
 }

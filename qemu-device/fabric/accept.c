@@ -10,6 +10,7 @@
 #include "qemu/timer.h"
 #include "hw/rnic/base/compat.h"
 #include "accept.h"
+#include "descriptors.h"
 #include "hw/rnic/base/trace.h"
 
 enum {
@@ -65,6 +66,17 @@ static bool accept_failed(RnicAcceptor *a, int error)
     }
 }
 
+/* Without a descriptor for it the connection is refused. */
+static void accept_one(RnicAcceptor *a, int fd)
+{
+    if (!rnic_descriptors_take(1)) {
+        close(fd);
+        return;
+    }
+    qemu_socket_set_nonblock(fd);
+    a->accepted(a->opaque, fd);
+}
+
 static void accept_ready(void *opaque)
 {
     RnicAcceptor *a = opaque;
@@ -74,7 +86,7 @@ static void accept_ready(void *opaque)
         int fd = qemu_accept(a->fd, NULL, NULL);
 
         if (fd >= 0) {
-            a->accepted(a->opaque, fd);
+            accept_one(a, fd);
         } else if (!accept_failed(a, errno)) {
             break;
         }
@@ -101,6 +113,7 @@ void rnic_acceptor_free(RnicAcceptor *a)
     timer_del(a->resume);
     qemu_set_fd_handler(a->fd, NULL, NULL, NULL);
     close(a->fd);
+    rnic_descriptors_release(1);
     a->fd = -1;
     unref(a);
 }

@@ -12,10 +12,13 @@
 
 typedef struct RnicAcceptor RnicAcceptor;
 
-/* A connection has arrived; @fd is the callee's.  It may free the acceptor. */
+/*
+ * A connection has arrived.  @fd is the callee's, non-blocking, one of
+ * rnic_descriptors_take().  It may free the acceptor.
+ */
 typedef void RnicAcceptorFunc(void *opaque, int fd);
 
-/* Takes @fd, a listening non-blocking socket. */
+/* Takes @fd, a listening non-blocking socket, one of rnic_descriptors_take(). */
 RnicAcceptor *rnic_acceptor_new(int fd, RnicAcceptorFunc *accepted,
                                 void *opaque);
 /* Closes the socket. */

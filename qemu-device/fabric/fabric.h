@@ -3,8 +3,10 @@
  *
  * A QOM object that carries reliable byte streams (the LLP).  It maps a guest
  * address to a host address and back, dials and listens; it knows nothing of
- * MPA or of the device.  Channels it hands out are connected, non-blocking and,
- * where the fabric encrypts, past the handshake.
+ * MPA or of the device.  Transports it hands out are connected and, where the
+ * fabric encrypts, past the handshake.
+ *
+ * All of it is the main loop's.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -13,15 +15,14 @@
 #define HW_RNIC_FABRIC_H
 
 #include "qom/object.h"
-#include "io/channel.h"
-#include "hw/rnic/rnic-hw.h"
+#include "transport.h"
 
 #define TYPE_RNIC_FABRIC "rnic-fabric"
 #define TYPE_RNIC_FABRIC_TCP "rnic-fabric-tcp"
 #define TYPE_RNIC_FABRIC_UNIX "rnic-fabric-unix"
 OBJECT_DECLARE_TYPE(RnicFabric, RnicFabricClass, RNIC_FABRIC)
 
-/* A guest address: IPv6 or IPv4-mapped, network order as in rnic_cm_addr. */
+/* A guest address: IPv6 or IPv4-mapped, network order. */
 typedef struct RnicAddr {
     uint8_t ip[16];
     uint16_t port;              /* host order */
@@ -29,12 +30,27 @@ typedef struct RnicAddr {
 
 typedef struct RnicFabricListener RnicFabricListener;
 
+typedef enum RnicFabricStatus {
+    RNIC_FABRIC_OK,
+    RNIC_FABRIC_OUTSIDE_MAP,    /* of the addresses that the fabric has */
+    RNIC_FABRIC_INVALID_ADDRESS,        /* nobody can listen there */
+    RNIC_FABRIC_ADDRESS_IN_USE,
+    RNIC_FABRIC_UNREACHABLE,
+    RNIC_FABRIC_REFUSED,
+    RNIC_FABRIC_TIMED_OUT,
+    RNIC_FABRIC_RESET,
+    RNIC_FABRIC_TLS,            /* the handshake failed */
+    RNIC_FABRIC_BUSY,           /* for a moment: try again */
+    RNIC_FABRIC_NO_DESCRIPTORS, /* see descriptors.h */
+    RNIC_FABRIC_ERROR,          /* of the host */
+} RnicFabricStatus;
+
 /*
- * How an attempt to connect has ended: RNIC_CM_OK, with a channel that is the
- * callee's and the guest address of the local end; or why not, and NULLs.
+ * How an attempt to connect has ended: RNIC_FABRIC_OK, with a transport that is
+ * the callee's and the guest address of the local end; or why not, and NULLs.
  */
-typedef void RnicFabricDialed(void *opaque, enum rnic_cm_status status,
-                              QIOChannel *ioc, const RnicAddr *local);
+typedef void RnicFabricDialed(void *opaque, RnicFabricStatus status,
+                              RnicTransport *t, const RnicAddr *local);
 
 /* An attempt to connect; each fabric has more behind it. */
 typedef struct RnicFabricDial {
@@ -43,10 +59,10 @@ typedef struct RnicFabricDial {
 } RnicFabricDial;
 
 /*
- * A connection has arrived.  The callee owns @ioc.  @local and @remote are
+ * A connection has arrived.  The callee owns @t.  @local and @remote are
  * guest addresses; a host address outside the map is refused before this.
  */
-typedef void RnicFabricAccept(void *opaque, QIOChannel *ioc,
+typedef void RnicFabricAccept(void *opaque, RnicTransport *t,
                               const RnicAddr *local, const RnicAddr *remote);
 
 struct RnicFabric {
@@ -58,51 +74,40 @@ struct RnicFabricClass {
 
     /*
      * Start to connect from @local (ip all zero: the fabric chooses) to
-     * @remote.  @dialed is called once, from the main loop, never from
-     * within; the attempt is gone then.  NULL and *@status (OUTSIDE_MAP,
-     * ADDRESS_IN_USE, UNREACHABLE, REFUSED, LOCAL_ERROR) if it cannot begin.
+     * @remote.  @dialed is called once, never from within; the attempt is gone
+     * then.  NULL and *@status if it cannot begin.
      */
     RnicFabricDial *(*dial)(RnicFabric *f, const RnicAddr *local,
                             const RnicAddr *remote, RnicFabricDialed *dialed,
-                            void *opaque, enum rnic_cm_status *status);
+                            void *opaque, RnicFabricStatus *status);
 
     /* Give the attempt up: @dialed is not called. */
     void (*cancel)(RnicFabric *f, RnicFabricDial *dial);
 
     /*
      * Listen on @local (ip all zero: every address of the fabric).  NULL and
-     * *@status (an admin status: INVALID_ADDRESS, ADDRESS_IN_USE,
-     * FABRIC_ERROR) on failure.  @accept is called from the main loop.
+     * *@status on failure; BUSY: the same call may succeed in a moment.
      */
     RnicFabricListener *(*listen)(RnicFabric *f, const RnicAddr *local,
                                   unsigned backlog, RnicFabricAccept *accept,
-                                  void *opaque,
-                                  enum rnic_admin_status *status);
+                                  void *opaque, RnicFabricStatus *status);
     void (*unlisten)(RnicFabric *f, RnicFabricListener *listener);
 };
 
 RnicFabricDial *rnic_fabric_dial(RnicFabric *f, const RnicAddr *local,
                                  const RnicAddr *remote,
                                  RnicFabricDialed *dialed, void *opaque,
-                                 enum rnic_cm_status *status);
+                                 RnicFabricStatus *status);
 void rnic_fabric_cancel(RnicFabric *f, RnicFabricDial *dial);
 
 /* For fabrics: report the end of an attempt. */
-void rnic_fabric_dialed(const RnicFabricDial *dial,
-                        enum rnic_cm_status status, QIOChannel *ioc,
-                        const RnicAddr *local);
+void rnic_fabric_dialed(const RnicFabricDial *dial, RnicFabricStatus status,
+                        RnicTransport *t, const RnicAddr *local);
 
 RnicFabricListener *rnic_fabric_listen(RnicFabric *f, const RnicAddr *local,
                                        unsigned backlog,
                                        RnicFabricAccept *accept, void *opaque,
-                                       enum rnic_admin_status *status);
+                                       RnicFabricStatus *status);
 void rnic_fabric_unlisten(RnicFabric *f, RnicFabricListener *listener);
-
-/*
- * Close @ioc so that the peer sees a reset (abortive LLP close, V6.2.2.4-1)
- * and drop the reference.  In the thread that watches @ioc; all else here is
- * for the main loop.
- */
-void rnic_fabric_abort(QIOChannel *ioc);
 
 #endif /* HW_RNIC_FABRIC_H */

@@ -5,17 +5,14 @@
  */
 
 #include "qemu/osdep.h"
+#include <linux/magic.h>
+#include <sys/vfs.h>
 #include "qemu/atomic.h"
 #include "qemu/host-utils.h"
 #include "qemu/iov.h"
 #include "qemu/memfd.h"
 #include "qemu/sockets.h"
 #include "shared-ring.h"
-
-#ifdef CONFIG_LINUX
-
-#include <linux/magic.h>
-#include <sys/vfs.h>
 
 QEMU_BUILD_BUG_ON(offsetof(RnicSharedRingPage, tail) != 128);
 QEMU_BUILD_BUG_ON(sizeof(RnicSharedRingPage) != 256);
@@ -429,88 +426,3 @@ void rnic_shared_ring_consume(RnicSharedRing *ring, size_t n)
     taken(ring, n);
     tell_sender(ring, available(ring));
 }
-
-#else
-
-RnicSharedRing *rnic_shared_ring_create(int *memory, int *bell)
-{
-    errno = ENOSYS;
-    return NULL;
-}
-
-RnicSharedRing *rnic_shared_ring_open(int memory, int bell)
-{
-    close(memory);
-    close(bell);
-    errno = ENOSYS;
-    return NULL;
-}
-
-void rnic_shared_ring_free(RnicSharedRing *ring)
-{
-}
-
-int rnic_shared_ring_bell(const RnicSharedRing *ring)
-{
-    return -1;
-}
-
-bool rnic_shared_ring_waits(const RnicSharedRing *ring)
-{
-    return true;
-}
-
-bool rnic_shared_ring_rung(RnicSharedRing *ring)
-{
-    return false;
-}
-
-ssize_t rnic_shared_ring_write(RnicSharedRing *ring, const struct iovec *iov,
-                               size_t count)
-{
-    g_assert_not_reached();
-}
-
-size_t rnic_shared_ring_room(RnicSharedRing *ring)
-{
-    g_assert_not_reached();
-}
-
-bool rnic_shared_ring_await_room(RnicSharedRing *ring)
-{
-    g_assert_not_reached();
-}
-
-void *rnic_shared_ring_place(RnicSharedRing *ring, size_t len)
-{
-    return NULL;
-}
-
-void rnic_shared_ring_commit(RnicSharedRing *ring, size_t len)
-{
-    g_assert_not_reached();
-}
-
-void rnic_shared_ring_tell(RnicSharedRing *ring)
-{
-    g_assert_not_reached();
-}
-
-ssize_t rnic_shared_ring_read(RnicSharedRing *ring, const struct iovec *iov,
-                              size_t count)
-{
-    g_assert_not_reached();
-}
-
-const void *rnic_shared_ring_peek(const RnicSharedRing *ring, size_t *n)
-{
-    *n = 0;
-    return NULL;
-}
-
-void rnic_shared_ring_consume(RnicSharedRing *ring, size_t n)
-{
-    g_assert_not_reached();
-}
-
-#endif

@@ -14,23 +14,29 @@
 
 #include "qemu/osdep.h"
 #include <glib-unix.h>
+#include <netinet/tcp.h>
 #include "qapi/error.h"
 #include "qapi/visitor.h"
 #include "qemu/main-loop.h"
 #include "qemu/module.h"
 #include "qemu/sockets.h"
-#include "io/channel-socket.h"
 #include "qom/object_interfaces.h"
 #include "hw/rnic/base/compat.h"
 #include "fabric.h"
 #include "accept.h"
+#include "descriptors.h"
 #include "map.h"
+#include "socket-transport.h"
 #include "tls.h"
 #include "hw/rnic/base/trace.h"
 
 enum {
     BACKLOG_MIN = 1,
     BACKLOG_MAX = 1024,
+
+    KEEPALIVE_S = 60,
+    KEEPALIVE_S_MAX = 3600,
+    KEEPALIVE_PROBES = 4,
 };
 
 struct RnicFabricTcp {
@@ -38,6 +44,8 @@ struct RnicFabricTcp {
 
     char *map_text;
     RnicMap *map;
+
+    uint32_t keepalive_s;       /* see set_keepalive(); 0: off */
 
     char *tls_creds_id;         /* for connections that come in */
     char *tls_client_creds_id;  /* for those that are made */
@@ -53,7 +61,7 @@ OBJECT_DECLARE_SIMPLE_TYPE(RnicFabricTcp, RNIC_FABRIC_TCP)
 typedef struct TcpDial {
     RnicFabricDial dial;
     RnicFabricTcp *tcp;
-    QIOChannel *ioc;            /* until it is connected */
+    int fd;                     /* -1: it is connected */
     RnicTlsHandshake *handshake;        /* then */
     RnicAddr to;                /* host address */
     RnicAddr local;             /* guest address, once connected */
@@ -147,12 +155,6 @@ static int socket_at(int fd, int (*call)(int, const struct sockaddr *,
     return call(fd, (struct sockaddr *)&ss, len);
 }
 
-static int new_socket(const RnicAddr *host)
-{
-    return qemu_socket(rnic_ip_is_v4(host->ip) ? AF_INET : AF_INET6,
-                       SOCK_STREAM, 0);
-}
-
 /* ---------------------------------------------------------------- map */
 
 /* The host address of one interface: never a group, never all of them. */
@@ -187,23 +189,61 @@ static bool to_guest(RnicFabricTcp *tcp, const RnicAddr *host,
     return false;
 }
 
-/* ------------------------------------------------------------ channels */
+/* ------------------------------------------------------------- sockets */
 
-/* Takes @fd. */
-static QIOChannel *channel_new(int fd)
+/* A socket for a connection to or from @host, or -1 with errno. */
+static int new_socket(const RnicAddr *host)
 {
-    QIOChannel *ioc = QIO_CHANNEL(qio_channel_socket_new());
+    int fd;
 
-    QIO_CHANNEL_SOCKET(ioc)->fd = fd;
-    qio_channel_set_feature(ioc, QIO_CHANNEL_FEATURE_SHUTDOWN);
-    qio_channel_set_blocking(ioc, false, NULL);
-    socket_set_nodelay(fd);
-    return ioc;
+    if (!rnic_descriptors_take(1)) {
+        return -1;
+    }
+    fd = qemu_socket(rnic_ip_is_v4(host->ip) ? AF_INET : AF_INET6,
+                     SOCK_STREAM, 0);
+    if (fd < 0) {
+        rnic_descriptors_release(1);
+    }
+    return fd;
 }
 
-static int channel_fd(QIOChannel *ioc)
+/* errno stays. */
+static void close_socket(int fd)
 {
-    return QIO_CHANNEL_SOCKET(ioc)->fd;
+    int error = errno;
+
+    close(fd);
+    rnic_descriptors_release(1);
+    errno = error;
+}
+
+static void set_option(int fd, int level, int option, int value)
+{
+    setsockopt(fd, level, option, &value, sizeof(value));
+}
+
+/*
+ * A peer that vanished does not answer.  The host asks it after so many seconds
+ * without an octet, and ends the connection (ETIMEDOUT) after as many more; it
+ * does so, too, when octets are not acknowledged for that long in all.
+ */
+static void set_keepalive(const RnicFabricTcp *tcp, int fd)
+{
+    int idle = tcp->keepalive_s;
+
+    if (!idle) {
+        return;
+    }
+#if defined(TCP_KEEPIDLE) && defined(TCP_KEEPINTVL) && defined(TCP_KEEPCNT)
+    set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, idle);
+    set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL,
+               DIV_ROUND_UP(idle, KEEPALIVE_PROBES));
+    set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, KEEPALIVE_PROBES);
+#endif
+#ifdef TCP_USER_TIMEOUT
+    set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, 2 * idle * 1000);
+#endif
+    set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
 }
 
 static bool uses_tls(const RnicFabricTcp *tcp)
@@ -213,28 +253,30 @@ static bool uses_tls(const RnicFabricTcp *tcp)
 
 /* ---------------------------------------------------------------- dial */
 
-static enum rnic_cm_status dial_status(int error)
+static RnicFabricStatus dial_status(int error)
 {
     switch (error) {
     case 0:
-        return RNIC_CM_OK;
+        return RNIC_FABRIC_OK;
     case ECONNREFUSED:
-        return RNIC_CM_REFUSED;
+        return RNIC_FABRIC_REFUSED;
     case ENETUNREACH:
     case EHOSTUNREACH:
     case ENETDOWN:
     case EHOSTDOWN:
     case EADDRNOTAVAIL:
-        return RNIC_CM_UNREACHABLE;
+        return RNIC_FABRIC_UNREACHABLE;
     case EADDRINUSE:
-        return RNIC_CM_ADDRESS_IN_USE;
+        return RNIC_FABRIC_ADDRESS_IN_USE;
     case ETIMEDOUT:
-        return RNIC_CM_TIMED_OUT;
+        return RNIC_FABRIC_TIMED_OUT;
     case ECONNRESET:
     case ENOTCONN:
-        return RNIC_CM_RESET;
+        return RNIC_FABRIC_RESET;
+    case EMFILE:
+        return RNIC_FABRIC_NO_DESCRIPTORS;
     default:
-        return RNIC_CM_LOCAL_ERROR;
+        return RNIC_FABRIC_ERROR;
     }
 }
 
@@ -252,25 +294,24 @@ static int bind_local(int fd, const RnicAddr *from)
     return socket_at(fd, bind, from);
 }
 
-/* @from: any-address if the host is to choose.  NULL with errno. */
-static QIOChannel *connect_from(const RnicAddr *from, const RnicAddr *to)
+/* @from: any-address if the host is to choose.  -1 with errno. */
+static int connect_from(const RnicFabricTcp *tcp, const RnicAddr *from,
+                        const RnicAddr *to)
 {
     int fd = new_socket(to);
-    QIOChannel *ioc;
 
     if (fd < 0) {
-        return NULL;
+        return -1;
     }
-    ioc = channel_new(fd);
+    qemu_socket_set_nonblock(fd);
+    socket_set_nodelay(fd);
+    set_keepalive(tcp, fd);
     if ((!rnic_ip_is_any(from->ip) && bind_local(fd, from) < 0) ||
         (socket_at(fd, connect, to) < 0 && errno != EINPROGRESS)) {
-        int error = errno;
-
-        object_unref(OBJECT(ioc));
-        errno = error;
-        return NULL;
+        close_socket(fd);
+        return -1;
     }
-    return ioc;
+    return fd;
 }
 
 /* The host cannot give this port, or not towards this destination. */
@@ -302,11 +343,9 @@ static int connect_error(int fd, RnicAddr *host_local)
 
 static void dial_free(TcpDial *d)
 {
-    if (d->ioc) {
-        AioContext *ctx = iohandler_get_aio_context();
-
-        qio_channel_set_aio_fd_handler(d->ioc, ctx, NULL, ctx, NULL, NULL);
-        rnic_fabric_abort(d->ioc);
+    if (d->fd >= 0) {
+        qemu_set_fd_handler(d->fd, NULL, NULL, NULL);
+        close_socket(d->fd);
     }
     if (d->handshake) {
         rnic_tls_cancel(d->handshake);
@@ -315,44 +354,45 @@ static void dial_free(TcpDial *d)
     g_free(d);
 }
 
-static void dial_end(TcpDial *d, enum rnic_cm_status status, QIOChannel *ioc)
+static void dial_end(TcpDial *d, RnicFabricStatus status, RnicTransport *t)
 {
     RnicFabricDial dial = d->dial;
     RnicAddr local = d->local;
 
     dial_free(d);
-    rnic_fabric_dialed(&dial, status, ioc, ioc ? &local : NULL);
+    rnic_fabric_dialed(&dial, status, t, t ? &local : NULL);
 }
 
-static void dial_encrypted(void *opaque, QIOChannel *ioc, const char *why)
+static void dial_encrypted(void *opaque, RnicTransport *t, const char *why)
 {
     TcpDial *d = opaque;
 
     d->handshake = NULL;
-    dial_end(d, ioc ? RNIC_CM_OK : RNIC_CM_TLS, ioc);
+    dial_end(d, t ? RNIC_FABRIC_OK : RNIC_FABRIC_TLS, t);
 }
 
 /* As for QEMU's other users: the name is the one dialed, if not told. */
-static void dial_encrypt(TcpDial *d, QIOChannel *ioc)
+static void dial_encrypt(TcpDial *d, RnicTransport *t)
 {
     char text[RNIC_IP_TEXT];
     const char *host = rnic_ip_text(d->to.ip, text);
 
-    d->handshake = rnic_tls_handshake(ioc, d->tcp->tls_client_creds, false,
+    d->handshake = rnic_tls_handshake(t, d->tcp->tls_client_creds, false,
                                       d->tcp->tls_hostname ?: host, host,
                                       dial_encrypted, d);
 }
 
 static void dial_connected(TcpDial *d)
 {
-    AioContext *ctx = iohandler_get_aio_context();
-    QIOChannel *ioc = g_steal_pointer(&d->ioc);
+    RnicTransport *t;
 
-    qio_channel_set_aio_fd_handler(ioc, ctx, NULL, ctx, NULL, NULL);
+    qemu_set_fd_handler(d->fd, NULL, NULL, NULL);
+    t = rnic_socket_transport_new(d->fd);
+    d->fd = -1;
     if (d->tcp->tls_client_creds) {
-        dial_encrypt(d, ioc);
+        dial_encrypt(d, t);
     } else {
-        dial_end(d, RNIC_CM_OK, ioc);
+        dial_end(d, RNIC_FABRIC_OK, t);
     }
 }
 
@@ -360,79 +400,77 @@ static void dial_writable(void *opaque)
 {
     TcpDial *d = opaque;
     RnicAddr host;
-    int error = connect_error(channel_fd(d->ioc), &host);
+    int error = connect_error(d->fd, &host);
 
     if (error) {
         trace_rnic_err_fabric_host("connect", error);
         dial_end(d, dial_status(error), NULL);
     } else if (!to_guest(d->tcp, &host, d->near, &d->local)) {
-        dial_end(d, RNIC_CM_OUTSIDE_MAP, NULL);
+        dial_end(d, RNIC_FABRIC_OUTSIDE_MAP, NULL);
     } else {
         dial_connected(d);
     }
 }
 
-/* A channel that is connecting, or NULL and *@status. */
-static QIOChannel *begin_connect(RnicFabricTcp *tcp, const RnicAddr *local,
-                                 const RnicAddr *to,
-                                 enum rnic_cm_status *status)
+/* A socket that is connecting, or -1 and *@status. */
+static int begin_connect(RnicFabricTcp *tcp, const RnicAddr *local,
+                         const RnicAddr *to, RnicFabricStatus *status)
 {
     bool any = rnic_ip_is_any(local->ip);
     RnicAddr from = { };
-    QIOChannel *ioc;
+    int fd;
 
     if (!any && !to_host(tcp, local, &from)) {
-        *status = RNIC_CM_OUTSIDE_MAP;
-        return NULL;
+        *status = RNIC_FABRIC_OUTSIDE_MAP;
+        return -1;
     }
     if (!any && rnic_ip_is_v4(from.ip) != rnic_ip_is_v4(to->ip)) {
-        *status = RNIC_CM_UNREACHABLE;
-        return NULL;
+        *status = RNIC_FABRIC_UNREACHABLE;
+        return -1;
     }
-    ioc = connect_from(&from, to);
-    if (!ioc && from.port && is_port_trouble(errno)) {
+    fd = connect_from(tcp, &from, to);
+    if (fd < 0 && from.port && is_port_trouble(errno)) {
         from.port = 0;
-        ioc = connect_from(&from, to);
+        fd = connect_from(tcp, &from, to);
     }
-    if (!ioc) {
+    if (fd < 0) {
         trace_rnic_err_fabric_host("dial", errno);
         *status = dial_status(errno);
     }
-    return ioc;
+    return fd;
 }
 
 static RnicFabricDial *fabric_tcp_dial(RnicFabric *f, const RnicAddr *local,
                                        const RnicAddr *remote,
                                        RnicFabricDialed *dialed, void *opaque,
-                                       enum rnic_cm_status *status)
+                                       RnicFabricStatus *status)
 {
     RnicFabricTcp *tcp = RNIC_FABRIC_TCP(f);
-    AioContext *ctx = iohandler_get_aio_context();
-    QIOChannel *ioc;
     RnicAddr to;
     TcpDial *d;
+    int fd;
 
     if (uses_tls(tcp) && !tcp->tls_client_creds) {
         trace_rnic_err_tls_no_creds("dial");
-        *status = RNIC_CM_LOCAL_ERROR;
+        *status = RNIC_FABRIC_ERROR;
         return NULL;
     }
     if (!to_host(tcp, remote, &to)) {
-        *status = RNIC_CM_OUTSIDE_MAP;
+        *status = RNIC_FABRIC_OUTSIDE_MAP;
         return NULL;
     }
-    ioc = begin_connect(tcp, local, &to, status);
-    if (!ioc) {
+    fd = begin_connect(tcp, local, &to, status);
+    if (fd < 0) {
         return NULL;
     }
     d = g_new0(TcpDial, 1);
     d->dial = (RnicFabricDial) { dialed, opaque };
     d->tcp = RNIC_FABRIC_TCP(object_ref(OBJECT(f)));
-    d->ioc = ioc;
+    d->fd = fd;
     d->to = to;
     memcpy(d->near, rnic_ip_is_any(local->ip) ? remote->ip : local->ip,
            sizeof(d->near));
-    qio_channel_set_aio_fd_handler(ioc, ctx, NULL, ctx, dial_writable, d);
+    qemu_set_fd_handler(fd, NULL, dial_writable, d);
     return &d->dial;
 }
 
@@ -443,14 +481,14 @@ static void fabric_tcp_cancel(RnicFabric *f, RnicFabricDial *dial)
 
 /* -------------------------------------------------------------- accept */
 
-static void deliver(RnicFabricListener *l, QIOChannel *ioc,
+static void deliver(RnicFabricListener *l, RnicTransport *t,
                     const RnicAddr *local, const RnicAddr *remote)
 {
     char text[RNIC_IP_TEXT];
 
-    trace_rnic_fabric_accepted(l, ioc, rnic_ip_text(remote->ip, text),
+    trace_rnic_fabric_accepted(l, t, rnic_ip_text(remote->ip, text),
                                remote->port);
-    l->accept(l->opaque, ioc, local, remote);
+    l->accept(l->opaque, t, local, remote);
 }
 
 static void accepted_free(TcpAccepted *a)
@@ -463,7 +501,7 @@ static void accepted_free(TcpAccepted *a)
     g_free(a);
 }
 
-static void accepted_encrypted(void *opaque, QIOChannel *ioc, const char *why)
+static void accepted_encrypted(void *opaque, RnicTransport *t, const char *why)
 {
     TcpAccepted *a = opaque;
     RnicFabricListener *l = a->listener;
@@ -471,13 +509,13 @@ static void accepted_encrypted(void *opaque, QIOChannel *ioc, const char *why)
 
     a->handshake = NULL;
     accepted_free(a);
-    if (ioc) {
-        deliver(l, ioc, &local, &remote);
+    if (t) {
+        deliver(l, t, &local, &remote);
     }
 }
 
-/* Takes @ioc.  Peers that do not come to the point must not be too many. */
-static void accept_encrypt(RnicFabricListener *l, QIOChannel *ioc,
+/* Takes @t.  At most as many handshakes are under way as the backlog has. */
+static void accept_encrypt(RnicFabricListener *l, RnicTransport *t,
                            const RnicAddr *local, const RnicAddr *remote)
 {
     char text[RNIC_IP_TEXT];
@@ -485,7 +523,7 @@ static void accept_encrypt(RnicFabricListener *l, QIOChannel *ioc,
 
     if (l->handshakes_count >= l->backlog) {
         trace_rnic_err_tls_handshakes(l, l->handshakes_count);
-        rnic_fabric_abort(ioc);
+        rnic_transport_abort(t);
         return;
     }
     a = g_new0(TcpAccepted, 1);
@@ -494,7 +532,7 @@ static void accept_encrypt(RnicFabricListener *l, QIOChannel *ioc,
     a->remote = *remote;
     QLIST_INSERT_HEAD(&l->handshakes, a, next);
     l->handshakes_count++;
-    a->handshake = rnic_tls_handshake(ioc, l->tcp->tls_creds, true,
+    a->handshake = rnic_tls_handshake(t, l->tcp->tls_creds, true,
                                       l->tcp->tls_authz,
                                       rnic_ip_text(remote->ip, text),
                                       accepted_encrypted, a);
@@ -504,35 +542,40 @@ static void accept_encrypt(RnicFabricListener *l, QIOChannel *ioc,
 static void accepted(void *opaque, int fd)
 {
     RnicFabricListener *l = opaque;
-    QIOChannel *ioc = channel_new(fd);
     RnicAddr host, local, remote;
+    RnicTransport *t;
 
     if (!socket_address(fd, getpeername, &host) ||
         !to_guest(l->tcp, &host, l->local.ip, &remote) ||
         !socket_address(fd, getsockname, &host) ||
         !to_guest(l->tcp, &host, l->local.ip, &local)) {
-        object_unref(OBJECT(ioc));
+        close_socket(fd);
         return;
     }
+    socket_set_nodelay(fd);
+    set_keepalive(l->tcp, fd);
+    t = rnic_socket_transport_new(fd);
     if (l->tcp->tls_creds) {
-        accept_encrypt(l, ioc, &local, &remote);
+        accept_encrypt(l, t, &local, &remote);
     } else {
-        deliver(l, ioc, &local, &remote);
+        deliver(l, t, &local, &remote);
     }
 }
 
 /* -------------------------------------------------------------- listen */
 
-static enum rnic_admin_status listen_status(int error)
+static RnicFabricStatus listen_status(int error)
 {
     switch (error) {
     case EADDRINUSE:
-        return RNIC_ST_ADDRESS_IN_USE;
+        return RNIC_FABRIC_ADDRESS_IN_USE;
     case EADDRNOTAVAIL:
     case EAFNOSUPPORT:
-        return RNIC_ST_INVALID_ADDRESS;
+        return RNIC_FABRIC_INVALID_ADDRESS;
+    case EMFILE:
+        return RNIC_FABRIC_NO_DESCRIPTORS;
     default:
-        return RNIC_ST_FABRIC_ERROR;
+        return RNIC_FABRIC_ERROR;
     }
 }
 
@@ -553,10 +596,7 @@ static int listen_at(const RnicAddr *host, unsigned backlog)
         socket_at(fd, bind, host) < 0 ||
         listen(fd, backlog) < 0 ||
         !g_unix_set_fd_nonblocking(fd, true, NULL)) {
-        int error = errno;
-
-        close(fd);
-        errno = error;
+        close_socket(fd);
         return -1;
     }
     return fd;
@@ -579,7 +619,7 @@ static RnicFabricListener *fabric_tcp_listen(RnicFabric *f,
                                              unsigned backlog,
                                              RnicFabricAccept *accept_fn,
                                              void *opaque,
-                                             enum rnic_admin_status *status)
+                                             RnicFabricStatus *status)
 {
     RnicFabricTcp *tcp = RNIC_FABRIC_TCP(f);
     RnicFabricListener *l;
@@ -588,12 +628,12 @@ static RnicFabricListener *fabric_tcp_listen(RnicFabric *f,
 
     if (uses_tls(tcp) && !tcp->tls_creds) {
         trace_rnic_err_tls_no_creds("listen");
-        *status = RNIC_ST_FABRIC_ERROR;
+        *status = RNIC_FABRIC_ERROR;
         return NULL;
     }
     if (local->port == 0 ||
         (!to_host(tcp, local, &host) && !any_to_host(tcp, local, &host))) {
-        *status = RNIC_ST_INVALID_ADDRESS;
+        *status = RNIC_FABRIC_INVALID_ADDRESS;
         return NULL;
     }
     backlog = MIN(MAX(backlog, BACKLOG_MIN), BACKLOG_MAX);
@@ -647,6 +687,29 @@ static void fabric_tcp_set_map(Object *obj, const char *value, Error **errp)
     tcp->map = map;
     g_free(tcp->map_text);
     tcp->map_text = g_strdup(value);
+}
+
+static void fabric_tcp_get_keepalive(Object *obj, Visitor *v, const char *name,
+                                     void *opaque, Error **errp)
+{
+    visit_type_uint32(v, name, &RNIC_FABRIC_TCP(obj)->keepalive_s, errp);
+}
+
+/* A change concerns later connections only. */
+static void fabric_tcp_set_keepalive(Object *obj, Visitor *v, const char *name,
+                                     void *opaque, Error **errp)
+{
+    uint32_t seconds;
+
+    if (!visit_type_uint32(v, name, &seconds, errp)) {
+        return;
+    }
+    if (seconds > KEEPALIVE_S_MAX) {
+        error_setg(errp, "%s=%u is too long: at most %d seconds", name,
+                   seconds, KEEPALIVE_S_MAX);
+        return;
+    }
+    RNIC_FABRIC_TCP(obj)->keepalive_s = seconds;
 }
 
 /* The properties that are a text each. */
@@ -728,6 +791,7 @@ static void fabric_tcp_init(Object *obj)
     RnicFabricTcp *tcp = RNIC_FABRIC_TCP(obj);
 
     tcp->map = rnic_map_parse(NULL, NULL);
+    tcp->keepalive_s = KEEPALIVE_S;
 }
 
 static void fabric_tcp_finalize(Object *obj)
@@ -758,6 +822,13 @@ static void fabric_tcp_class_init(ObjectClass *klass, RNIC_CLASS_DATA *data)
     object_class_property_set_description(
         klass, "map", "\"identity\", or GUEST/len=HOST/len entries separated "
         "by ';' (default: guest a.b.c.d is host 127.b.c.d)");
+    object_class_property_add(klass, "keepalive-s", "uint32",
+                              fabric_tcp_get_keepalive,
+                              fabric_tcp_set_keepalive, NULL, NULL);
+    object_class_property_set_description(
+        klass, "keepalive-s", "seconds without an octet after which a peer is "
+        "asked whether it is there; after twice as many it is lost (60; 0: "
+        "never)");
     for (int i = 0; i < ARRAY_SIZE(text_properties); i++) {
         const TextProperty *p = &text_properties[i];
 

@@ -1,39 +1,34 @@
 /*
- * rnic: TLS under a stream, with QEMU's credentials objects
+ * rnic: TLS as a transport, with QEMU's credentials objects
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
 
 #include "qemu/osdep.h"
 #include "qapi/error.h"
+#include "qemu/atomic.h"
 #include "qemu/error-report.h"
 #include "qemu/iov.h"
 #include "qemu/main-loop.h"
-#include "qemu/module.h"
 #include "qemu/timer.h"
 #include "crypto/tlssession.h"
-#include "io/channel-tls.h"
-#include "hw/rnic/base/compat.h"
 #include "tls.h"
 #include "hw/rnic/base/trace.h"
 
 enum {
     /* As long as a peer has for its MPA Request, in the guest's time too. */
     HANDSHAKE_TIMEOUT_MS = 10 * 1000,
-    /* How long a closed channel goes on sending what it has accepted. */
-    LINGER_MS = 10 * 1000,
     RECORD = 16384,             /* payload of the longest TLS record */
 };
 
-/* ------------------------------------------------------------- channel */
+/* ----------------------------------------------------------- transport */
 
-#define TYPE_RNIC_TLS_CHANNEL "rnic-tls-channel"
-OBJECT_DECLARE_SIMPLE_TYPE(RnicTlsChannel, RNIC_TLS_CHANNEL)
-
-struct RnicTlsChannel {
-    QIOChannel parent_obj;
-
-    QIOChannelTLS *tls;
+typedef struct TlsTransport {
+    RnicTransport transport;
+    int refs;                   /* the user's, and a running handler's */
+    RnicTransport *below;
+    QCryptoTLSSession *session;
+    int error;                  /* errno of the transport below, 0: none */
     /* The record being sent.  What gnutls could not send whole it keeps, and
      * wants the same octets again: they stay here until it took them all. */
     uint8_t *out;
@@ -41,58 +36,72 @@ struct RnicTlsChannel {
     bool fin_wanted;            /* close_notify and FIN behind the record */
     bool fin_sent;
     bool broken;
-    bool closing;               /* by its user; sends on by itself */
-    QEMUTimer *linger;
 
-    /* The user's handlers.  All of the channel is for the thread of ctx. */
-    AioContext *ctx;
-    IOHandler *on_readable;
-    IOHandler *on_writable;
+    /* The user's handlers.  All of the transport is for the thread of ctx. */
+    AioContext *ctx;            /* NULL: in no event loop */
+    IOHandler *readable;
+    IOHandler *writable;
     void *opaque;
     QEMUBH *more;               /* readable, though the socket is not */
-};
+} TlsTransport;
 
-static bool has_output(const RnicTlsChannel *t)
+static TlsTransport *tls_of(RnicTransport *t)
+{
+    return container_of(t, TlsTransport, transport);
+}
+
+/* The session's way down. */
+static ssize_t tls_push(const char *octets, size_t len, void *opaque,
+                        Error **errp)
+{
+    TlsTransport *t = opaque;
+    ssize_t n = rnic_transport_write(t->below, octets, len);
+
+    if (n < 0 && errno == EAGAIN) {
+        return QCRYPTO_TLS_SESSION_ERR_BLOCK;
+    }
+    if (n < 0) {
+        t->error = errno;
+        error_setg_errno(errp, errno, "cannot write to the socket");
+    }
+    return n;
+}
+
+static ssize_t tls_pull(char *octets, size_t len, void *opaque, Error **errp)
+{
+    TlsTransport *t = opaque;
+    ssize_t n = rnic_transport_read(t->below, octets, len);
+
+    if (n < 0 && errno == EAGAIN) {
+        return QCRYPTO_TLS_SESSION_ERR_BLOCK;
+    }
+    if (n < 0) {
+        t->error = errno;
+        error_setg_errno(errp, errno, "cannot read from the socket");
+    }
+    return n;
+}
+
+/* -1 with errno: what was wrong with the session gnutls cannot say. */
+static ssize_t tls_failed(const TlsTransport *t)
+{
+    errno = t->error ?: ECONNRESET;
+    return -1;
+}
+
+static bool tls_has_output(const TlsTransport *t)
 {
     return !t->broken && (t->out_len || (t->fin_wanted && !t->fin_sent));
 }
 
-/* Nothing of the channel is in its context any more. */
-static void leave_context(RnicTlsChannel *t)
-{
-    AioContext *ctx = t->ctx ?: iohandler_get_aio_context();
-
-    qio_channel_set_aio_fd_handler(QIO_CHANNEL(t->tls), ctx, NULL, ctx, NULL,
-                                   NULL);
-    if (t->more) {
-        qemu_bh_delete(t->more);
-        t->more = NULL;
-    }
-}
-
-static void real_close(RnicTlsChannel *t)
-{
-    leave_context(t);
-    qio_channel_close(QIO_CHANNEL(t->tls), NULL);
-}
-
-/* Ends a linger: the reference that kept the channel goes. */
-static void end_linger(RnicTlsChannel *t)
-{
-    timer_free(t->linger);
-    t->linger = NULL;
-    real_close(t);
-    object_unref(OBJECT(t));
-}
-
 /* QCRYPTO_TLS_SESSION_ERR_BLOCK, -1, or 0: nothing is left to send. */
-static int flush_record(RnicTlsChannel *t)
+static int tls_flush_record(TlsTransport *t)
 {
     while (t->out_len) {
-        ssize_t n = qio_channel_write(QIO_CHANNEL(t->tls), (char *)t->out,
-                                      t->out_len, NULL);
+        ssize_t n = qcrypto_tls_session_write(t->session, (char *)t->out,
+                                              t->out_len, NULL);
 
-        if (n == QIO_CHANNEL_ERR_BLOCK) {
+        if (n == QCRYPTO_TLS_SESSION_ERR_BLOCK) {
             return QCRYPTO_TLS_SESSION_ERR_BLOCK;
         }
         if (n <= 0) {
@@ -105,264 +114,236 @@ static int flush_record(RnicTlsChannel *t)
     return 0;
 }
 
-static int flush(RnicTlsChannel *t)
+static int tls_flush(TlsTransport *t)
 {
     int status;
 
     if (t->broken) {
         return -1;
     }
-    status = flush_record(t);
+    status = tls_flush_record(t);
     if (status || !t->fin_wanted || t->fin_sent) {
         return status;
     }
-    status = qcrypto_tls_session_bye(t->tls->session, NULL);
+    status = qcrypto_tls_session_bye(t->session, NULL);
     if (status == QCRYPTO_TLS_BYE_SENDING) {
         return QCRYPTO_TLS_SESSION_ERR_BLOCK;
     }
     t->fin_sent = true;
-    qio_channel_shutdown(t->tls->master, QIO_CHANNEL_SHUTDOWN_WRITE, NULL);
+    rnic_transport_shut_down(t->below);
     return 0;
 }
 
-static void socket_readable(void *opaque);
-static void socket_writable(void *opaque);
+static void tls_readable(void *opaque);
+static void tls_writable(void *opaque);
 
-static void update_handlers(RnicTlsChannel *t)
+static void tls_update_handlers(TlsTransport *t)
 {
-    bool write = has_output(t) || t->on_writable;
+    bool write = tls_has_output(t) || t->writable;
 
-    qio_channel_set_aio_fd_handler(QIO_CHANNEL(t->tls), t->ctx,
-                                   t->on_readable ? socket_readable : NULL,
-                                   t->ctx, write ? socket_writable : NULL, t);
+    rnic_transport_set_handlers(t->below, t->ctx,
+                                t->readable ? tls_readable : NULL,
+                                write ? tls_writable : NULL, t);
 }
 
 /* Octets that are decrypted: the socket may never become readable again. */
-static void look_for_more(RnicTlsChannel *t)
+static void tls_look_for_more(TlsTransport *t)
 {
-    if (t->on_readable && !t->closing &&
-        qcrypto_tls_session_check_pending(t->tls->session) > 0) {
+    if (t->readable && qcrypto_tls_session_check_pending(t->session) > 0) {
         qemu_bh_schedule(t->more);
     }
 }
 
-/* A handler may give the channel to another thread: then it is that one's. */
-static void socket_readable(void *opaque)
+/* Handlers may close the transport, or give it to another thread. */
+static void tls_ref(TlsTransport *t)
 {
-    RnicTlsChannel *t = opaque;
+    qatomic_inc(&t->refs);
+}
+
+static void tls_unref(TlsTransport *t)
+{
+    if (qatomic_fetch_dec(&t->refs) == 1) {
+        g_free(t);
+    }
+}
+
+/* If the handler gives the transport to another thread, it is that one's now. */
+static void tls_readable(void *opaque)
+{
+    TlsTransport *t = opaque;
     AioContext *ctx = t->ctx;
 
-    object_ref(OBJECT(t));
-    if (t->on_readable) {
-        t->on_readable(t->opaque);
-        if (t->ctx == ctx) {
-            look_for_more(t);
+    tls_ref(t);
+    if (t->readable) {
+        t->readable(t->opaque);
+        if (qatomic_read(&t->ctx) == ctx) {
+            tls_look_for_more(t);
         }
     }
-    object_unref(OBJECT(t));
+    tls_unref(t);
 }
 
-static void socket_writable(void *opaque)
+static void tls_writable(void *opaque)
 {
-    RnicTlsChannel *t = opaque;
+    TlsTransport *t = opaque;
     int status;
 
-    object_ref(OBJECT(t));
-    status = flush(t);
-    if (t->closing) {
-        if (status != QCRYPTO_TLS_SESSION_ERR_BLOCK) {
-            end_linger(t);
-        }
-    } else {
-        update_handlers(t);
-        if (t->on_writable && status != QCRYPTO_TLS_SESSION_ERR_BLOCK) {
-            t->on_writable(t->opaque);
-        }
+    tls_ref(t);
+    status = tls_flush(t);
+    tls_update_handlers(t);
+    if (t->writable && status != QCRYPTO_TLS_SESSION_ERR_BLOCK) {
+        t->writable(t->opaque);
     }
-    object_unref(OBJECT(t));
+    tls_unref(t);
 }
 
-static void channel_set_aio_fd_handler(QIOChannel *ioc, AioContext *read_ctx,
-                                       IOHandler *io_read,
-                                       AioContext *write_ctx,
-                                       IOHandler *io_write, void *opaque)
+/* Nothing of the transport is in an event loop any more. */
+static void tls_leave_loop(TlsTransport *t)
 {
-    RnicTlsChannel *t = RNIC_TLS_CHANNEL(ioc);
+    t->readable = NULL;
+    t->writable = NULL;
+    g_clear_pointer(&t->more, qemu_bh_delete);
+    rnic_transport_leave_loop(t->below);
+    qatomic_set(&t->ctx, NULL);
+}
 
-    if (t->ctx != read_ctx) {
-        leave_context(t);
-        t->ctx = read_ctx;
+static void tls_set_handlers(RnicTransport *transport, AioContext *ctx,
+                             IOHandler *readable, IOHandler *writable,
+                             void *opaque)
+{
+    TlsTransport *t = tls_of(transport);
+
+    if (!ctx) {
+        tls_leave_loop(t);
+        return;
     }
+    qatomic_set(&t->ctx, ctx);
     if (!t->more) {
-        t->more = aio_bh_new(read_ctx, socket_readable, t);
+        t->more = aio_bh_new(ctx, tls_readable, t);
     }
-    t->on_readable = io_read;
-    t->on_writable = io_write;
+    t->readable = readable;
+    t->writable = writable;
     t->opaque = opaque;
-    update_handlers(t);
-    look_for_more(t);
+    tls_update_handlers(t);
+    tls_look_for_more(t);
 }
 
-static ssize_t channel_readv(QIOChannel *ioc, const struct iovec *iov,
-                             size_t niov, int **fds, size_t *nfds, int flags,
-                             Error **errp)
+static ssize_t tls_readv(RnicTransport *transport, const struct iovec *iov,
+                         size_t count)
 {
-    RnicTlsChannel *t = RNIC_TLS_CHANNEL(ioc);
-    ssize_t n = qio_channel_readv(QIO_CHANNEL(t->tls), iov, niov, errp);
+    TlsTransport *t = tls_of(transport);
+    size_t done = 0;
 
-    if (n < 0 && n != QIO_CHANNEL_ERR_BLOCK) {
-        errno = ECONNRESET;     /* what was wrong with it gnutls cannot say */
+    for (size_t i = 0; i < count; i++) {
+        ssize_t n = qcrypto_tls_session_read(t->session, iov[i].iov_base,
+                                             iov[i].iov_len, false, NULL);
+
+        if (n < 0 && done == 0) {
+            if (n != QCRYPTO_TLS_SESSION_ERR_BLOCK) {
+                return tls_failed(t);
+            }
+            errno = EAGAIN;
+            return -1;
+        }
+        done += MAX(n, 0);
+        if (n < (ssize_t)iov[i].iov_len) {
+            break;
+        }
     }
-    return n;
+    return done;
 }
 
 /* One record at a time; how many octets of @iov were taken. */
-static ssize_t channel_writev(QIOChannel *ioc, const struct iovec *iov,
-                              size_t niov, int *fds, size_t nfds, int flags,
-                              Error **errp)
+static ssize_t tls_writev(RnicTransport *transport, const struct iovec *iov,
+                          size_t count)
 {
-    RnicTlsChannel *t = RNIC_TLS_CHANNEL(ioc);
-    size_t total = iov_size(iov, niov);
+    TlsTransport *t = tls_of(transport);
+    size_t total = iov_size(iov, count);
     size_t done = 0;
-    int status = flush(t);
+    int status = tls_flush(t);
 
     if (!t->out) {
         t->out = g_malloc(RECORD);
     }
     while (!status && done < total) {
-        t->out_len = iov_to_buf(iov, niov, done, t->out,
+        t->out_len = iov_to_buf(iov, count, done, t->out,
                                 MIN(total - done, RECORD));
         done += t->out_len;
-        status = flush(t);
+        status = tls_flush(t);
     }
     if (t->broken) {
-        error_setg(errp, "the TLS session has failed");
-        errno = ECONNRESET;
-        return -1;
+        return tls_failed(t);
     }
     if (status && t->ctx) {
-        update_handlers(t);     /* to send the rest of the record */
+        tls_update_handlers(t);         /* to send the rest of the record */
     }
-    return done || !status ? done : QIO_CHANNEL_ERR_BLOCK;
+    if (status && !done) {
+        errno = EAGAIN;
+        return -1;
+    }
+    return done;
 }
 
-static int channel_shutdown(QIOChannel *ioc, QIOChannelShutdown how,
-                            Error **errp)
+static bool tls_shut_down(RnicTransport *transport)
 {
-    RnicTlsChannel *t = RNIC_TLS_CHANNEL(ioc);
+    TlsTransport *t = tls_of(transport);
 
-    if (how != QIO_CHANNEL_SHUTDOWN_WRITE) {
-        return qio_channel_shutdown(QIO_CHANNEL(t->tls), how, errp);
-    }
     t->fin_wanted = true;
-    if (flush(t) == QCRYPTO_TLS_SESSION_ERR_BLOCK && t->ctx) {
-        update_handlers(t);
+    if (tls_flush(t) != QCRYPTO_TLS_SESSION_ERR_BLOCK) {
+        return true;
     }
-    return 0;
-}
-
-static void linger_over(void *opaque)
-{
-    end_linger(opaque);
-}
-
-static void linger_begins(void *opaque)
-{
-    RnicTlsChannel *t = opaque;
-
-    t->linger = timer_new_ms(QEMU_CLOCK_REALTIME, linger_over, t);
-    timer_mod(t->linger, qemu_clock_get_ms(QEMU_CLOCK_REALTIME) + LINGER_MS);
-    update_handlers(t);
-}
-
-/* What the channel has accepted still goes out, and so does the end.  The main
- * loop sees to that: the thread of ctx may end before. */
-static int channel_close(QIOChannel *ioc, Error **errp)
-{
-    RnicTlsChannel *t = RNIC_TLS_CHANNEL(ioc);
-
-    if (t->closing) {
-        return 0;
+    if (t->ctx) {
+        tls_update_handlers(t);
     }
-    t->closing = true;
-    t->on_readable = NULL;
-    t->on_writable = NULL;
-    t->fin_wanted = true;
-    if (flush(t) != QCRYPTO_TLS_SESSION_ERR_BLOCK) {
-        real_close(t);
-        return 0;
-    }
-    object_ref(OBJECT(t));
-    leave_context(t);
-    t->ctx = iohandler_get_aio_context();
-    aio_bh_schedule_oneshot(t->ctx, linger_begins, t);
-    return 0;
+    return false;
 }
 
-static int channel_set_blocking(QIOChannel *ioc, bool enabled, Error **errp)
+static void tls_close(RnicTransport *transport, bool reset)
 {
-    RnicTlsChannel *t = RNIC_TLS_CHANNEL(ioc);
+    TlsTransport *t = tls_of(transport);
 
-    return qio_channel_set_blocking(QIO_CHANNEL(t->tls), enabled, errp);
-}
-
-static GSource *channel_create_watch(QIOChannel *ioc, GIOCondition condition)
-{
-    RnicTlsChannel *t = RNIC_TLS_CHANNEL(ioc);
-
-    return qio_channel_create_watch(QIO_CHANNEL(t->tls), condition);
-}
-
-QIOChannel *rnic_tls_give_up(QIOChannel *ioc)
-{
-    RnicTlsChannel *t = (RnicTlsChannel *)object_dynamic_cast(
-        OBJECT(ioc), TYPE_RNIC_TLS_CHANNEL);
-
-    if (!t) {
-        return ioc;
-    }
-    t->broken = true;
-    return t->tls->master;
-}
-
-static void channel_finalize(Object *obj)
-{
-    RnicTlsChannel *t = RNIC_TLS_CHANNEL(obj);
-
-    if (t->more) {
-        qemu_bh_delete(t->more);
-    }
-    object_unref(OBJECT(t->tls));
+    tls_leave_loop(t);
+    (reset ? rnic_transport_abort : rnic_transport_close)(t->below);
+    qcrypto_tls_session_free(t->session);
     g_free(t->out);
+    tls_unref(t);
 }
 
-static void channel_class_init(ObjectClass *klass, RNIC_CLASS_DATA *data)
+static const RnicTransportOps tls_ops = {
+    .readv = tls_readv,
+    .writev = tls_writev,
+    .shut_down = tls_shut_down,
+    .close = tls_close,
+    .set_handlers = tls_set_handlers,
+};
+
+/* Takes @below.  NULL with @errp: it is closed. */
+static TlsTransport *tls_new(RnicTransport *below, QCryptoTLSCreds *creds,
+                             bool server, const char *name, Error **errp)
 {
-    QIOChannelClass *ioc = QIO_CHANNEL_CLASS(klass);
+    TlsTransport *t;
+    QCryptoTLSSession *session = qcrypto_tls_session_new(
+        creds, server ? NULL : name, server ? name : NULL,
+        server ? QCRYPTO_TLS_CREDS_ENDPOINT_SERVER
+               : QCRYPTO_TLS_CREDS_ENDPOINT_CLIENT, errp);
 
-    ioc->io_readv = channel_readv;
-    ioc->io_writev = channel_writev;
-    ioc->io_shutdown = channel_shutdown;
-    ioc->io_close = channel_close;
-    ioc->io_set_blocking = channel_set_blocking;
-    ioc->io_create_watch = channel_create_watch;
-    ioc->io_set_aio_fd_handler = channel_set_aio_fd_handler;
-}
-
-/* Takes the reference to @tls. */
-static QIOChannel *channel_new(QIOChannelTLS *tls)
-{
-    RnicTlsChannel *t = RNIC_TLS_CHANNEL(object_new(TYPE_RNIC_TLS_CHANNEL));
-
-    t->tls = tls;
-    qio_channel_set_feature(QIO_CHANNEL(t), QIO_CHANNEL_FEATURE_SHUTDOWN);
-    return QIO_CHANNEL(t);
+    if (!session) {
+        rnic_transport_close(below);
+        return NULL;
+    }
+    t = g_new0(TlsTransport, 1);
+    t->transport.ops = &tls_ops;
+    t->refs = 1;
+    t->below = below;
+    t->session = session;
+    qcrypto_tls_session_set_callbacks(session, tls_push, tls_pull, t);
+    return t;
 }
 
 /* ----------------------------------------------------------- handshake */
 
 struct RnicTlsHandshake {
-    QIOChannelTLS *tls;         /* NULL: it could not be made */
+    TlsTransport *tls;          /* NULL: it could not be made */
     char *peer;                 /* for messages */
     QEMUBH *start;
     QEMUTimer *timeout;
@@ -371,11 +352,17 @@ struct RnicTlsHandshake {
     void *opaque;
 };
 
+static void handshake_watch(RnicTlsHandshake *h, IOHandler *readable,
+                            IOHandler *writable)
+{
+    rnic_transport_set_handlers(h->tls->below, iohandler_get_aio_context(),
+                                readable, writable, h);
+}
+
 static void handshake_free(RnicTlsHandshake *h)
 {
     if (h->tls) {
-        qio_channel_close(QIO_CHANNEL(h->tls), NULL);
-        object_unref(OBJECT(h->tls));
+        rnic_transport_close(&h->tls->transport);
     }
     qemu_bh_delete(h->start);
     timer_free(h->timeout);
@@ -404,22 +391,40 @@ static void handshake_fail(RnicTlsHandshake *h, const char *why)
     done(opaque, NULL, text);
 }
 
-static void handshake_end(QIOTask *task, gpointer data)
+static void handshake_succeed(RnicTlsHandshake *h)
 {
-    RnicTlsHandshake *h = data;
     RnicTlsDone *done = h->done;
     void *opaque = h->opaque;
-    QIOChannel *ioc;
+    TlsTransport *tls = h->tls;
 
-    if (qio_task_propagate_error(task, &h->error)) {
-        handshake_fail(h, error_get_pretty(h->error));
-        return;
-    }
-    ioc = channel_new(h->tls);
+    rnic_transport_leave_loop(tls->below);
     h->tls = NULL;
-    trace_rnic_tls_established(h, ioc);
+    trace_rnic_tls_established(h, &tls->transport);
     handshake_free(h);
-    done(opaque, ioc, NULL);
+    done(opaque, &tls->transport, NULL);
+}
+
+static void handshake_step(void *opaque)
+{
+    RnicTlsHandshake *h = opaque;
+
+    switch (qcrypto_tls_session_handshake(h->tls->session, &h->error)) {
+    case QCRYPTO_TLS_HANDSHAKE_SENDING:
+        handshake_watch(h, NULL, handshake_step);
+        break;
+    case QCRYPTO_TLS_HANDSHAKE_RECVING:
+        handshake_watch(h, handshake_step, NULL);
+        break;
+    case QCRYPTO_TLS_HANDSHAKE_COMPLETE:
+        if (qcrypto_tls_session_check_credentials(h->tls->session,
+                                                  &h->error) == 0) {
+            handshake_succeed(h);
+            break;
+        }
+        /* fall through */
+    default:
+        handshake_fail(h, error_get_pretty(h->error));
+    }
 }
 
 static void handshake_start(void *opaque)
@@ -427,7 +432,7 @@ static void handshake_start(void *opaque)
     RnicTlsHandshake *h = opaque;
 
     if (h->tls) {
-        qio_channel_tls_handshake(h->tls, handshake_end, h, NULL, NULL);
+        handshake_step(h);
     } else {
         handshake_fail(h, error_get_pretty(h->error));
     }
@@ -438,7 +443,7 @@ static void handshake_timeout(void *opaque)
     handshake_fail(opaque, "the handshake took too long");
 }
 
-RnicTlsHandshake *rnic_tls_handshake(QIOChannel *socket,
+RnicTlsHandshake *rnic_tls_handshake(RnicTransport *below,
                                      QCryptoTLSCreds *creds, bool server,
                                      const char *name, const char *peer,
                                      RnicTlsDone *done, void *opaque)
@@ -448,10 +453,7 @@ RnicTlsHandshake *rnic_tls_handshake(QIOChannel *socket,
     h->peer = g_strdup(peer);
     h->done = done;
     h->opaque = opaque;
-    h->tls = server
-        ? qio_channel_tls_new_server(socket, creds, name, &h->error)
-        : qio_channel_tls_new_client(socket, creds, name, &h->error);
-    object_unref(OBJECT(socket));
+    h->tls = tls_new(below, creds, server, name, &h->error);
     h->start = aio_bh_new(iohandler_get_aio_context(), handshake_start, h);
     qemu_bh_schedule(h->start);
     h->timeout = timer_new_ms(QEMU_CLOCK_VIRTUAL, handshake_timeout, h);
@@ -486,14 +488,3 @@ QCryptoTLSCreds *rnic_tls_creds(const char *id, bool server, Error **errp)
     return creds;
 }
 
-static const TypeInfo tls_types[] = {
-    {
-        .name = TYPE_RNIC_TLS_CHANNEL,
-        .parent = TYPE_QIO_CHANNEL,
-        .instance_size = sizeof(RnicTlsChannel),
-        .instance_finalize = channel_finalize,
-        .class_init = channel_class_init,
-    },
-};
-
-DEFINE_TYPES(tls_types)

@@ -1,11 +1,11 @@
 /*
- * rnic: TLS under a stream, with QEMU's credentials objects
+ * rnic: TLS as a transport, with QEMU's credentials objects
  *
- * The handshake, and the channel that comes of it.  QEMU's own TLS channel
- * leaves three things to its user, which a stream must not have to know: a
- * write that blocked has to be repeated with the same octets; octets that are
- * decrypted already do not make the socket readable; and the end has to be
- * said inside the encryption (close_notify), or it could be forged.
+ * The handshake, and the transport that comes of it.  A TLS session leaves
+ * three things to its user, which a stream must not have to know: a write that
+ * blocked has to be repeated with the same octets; octets that are decrypted
+ * already do not make the socket readable; and the end has to be said inside
+ * the encryption (close_notify), or it could be forged.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -14,35 +14,28 @@
 #define HW_RNIC_FABRIC_TLS_H
 
 #include "crypto/tlscreds.h"
-#include "io/channel.h"
+#include "transport.h"
 
 typedef struct RnicTlsHandshake RnicTlsHandshake;
 
 /*
- * The end of a handshake: the channel, which is the callee's, or NULL and why.
+ * The end of a handshake: the transport, which is the callee's, or NULL and why.
  * The handshake is gone.  Called from the main loop, never from within
  * rnic_tls_handshake().
  */
-typedef void RnicTlsDone(void *opaque, QIOChannel *ioc, const char *why);
+typedef void RnicTlsDone(void *opaque, RnicTransport *t, const char *why);
 
 /*
- * Takes @socket, which is connected.  @server: our role, which is that of
- * @creds.  @name is, for a client, the name that the server's certificate has
- * to carry; for a server, the id of the authorization object that the client
- * has to pass, or NULL.  @peer is for messages.
+ * Takes @below, which is connected.  @name: as a client, the one to find in the
+ * peer's certificate; as a server, the id of an authorization object or NULL.
+ * @peer is for messages.  Main loop.
  */
-RnicTlsHandshake *rnic_tls_handshake(QIOChannel *socket,
+RnicTlsHandshake *rnic_tls_handshake(RnicTransport *below,
                                      QCryptoTLSCreds *creds, bool server,
                                      const char *name, const char *peer,
                                      RnicTlsDone *done, void *opaque);
-/* Close the socket; @done is not called. */
+/* Close the transport below; @done is not called. */
 void rnic_tls_cancel(RnicTlsHandshake *h);
-
-/*
- * If @ioc is a channel of this file, forget what it has not sent yet, so that
- * closing it is no orderly end.  Returns the channel below, or @ioc.
- */
-QIOChannel *rnic_tls_give_up(QIOChannel *ioc);
 
 /* The credentials object @id for that role, or NULL with an error. */
 QCryptoTLSCreds *rnic_tls_creds(const char *id, bool server, Error **errp);

@@ -16,11 +16,11 @@
 
 #include "qemu/osdep.h"
 #include <arpa/inet.h>
-#include <glib-unix.h>
 #include <sys/file.h>
 #include <sys/un.h>
 #include "qapi/error.h"
 #include "qemu/bitmap.h"
+#include "qemu/main-loop.h"
 #include "qemu/module.h"
 #include "qemu/notify.h"
 #include "qemu/sockets.h"
@@ -30,8 +30,9 @@
 #include "hw/rnic/base/compat.h"
 #include "fabric.h"
 #include "accept.h"
+#include "descriptors.h"
 #include "map.h"
-#include "unix-channel.h"
+#include "unix-transport.h"
 #include "hw/rnic/base/trace.h"
 
 #define LONGEST_NAME "/[ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff]:65535"
@@ -41,7 +42,6 @@ enum {
                      sizeof(LONGEST_NAME),
 
     BACKLOG_MAX = 1024,
-    LOCK_TRIES = 100,           /* a millisecond each */
     RETRY_MS = 10,              /* the listener's queue is full */
 
     /* Ports for those who do not name one. */
@@ -57,7 +57,8 @@ struct RnicFabricUnix {
     bool complete;
     bool rings;
     uint16_t next_port;
-    DECLARE_BITMAP(ports, 65536);       /* local ones of streams that exist */
+    DECLARE_BITMAP(ports, 65536);       /* local ones of streams that exist;
+                                         * the main loop's */
     QLIST_HEAD(, RnicFabricListener) listeners;
     Notifier exit;
 };
@@ -71,8 +72,9 @@ typedef struct TakenPort {
 
 typedef struct UnixDial {
     RnicFabricDial dial;
-    RnicUnixChannel *channel;   /* until it is connected */
-    RnicAddr local;
+    RnicFabricUnix *fabric;
+    int fd;                     /* -1: it is connected */
+    RnicAddr local;             /* its port is taken */
     struct sockaddr_un to;
     QEMUTimer *attempt;
 } UnixDial;
@@ -167,9 +169,31 @@ static int socket_at(int fd, int (*call)(int, const struct sockaddr *,
     return call(fd, (const struct sockaddr *)un, sizeof(*un));
 }
 
-static RnicUnixChannel *new_channel(const RnicFabricUnix *u, int fd)
+/* A non-blocking socket, or -1 with errno. */
+static int new_socket(void)
 {
-    return rnic_unix_channel_new(fd, u->rings);
+    int fd;
+
+    if (!rnic_descriptors_take(1)) {
+        return -1;
+    }
+    fd = qemu_socket(AF_UNIX, SOCK_STREAM, 0);
+    if (fd < 0) {
+        rnic_descriptors_release(1);
+    } else {
+        qemu_socket_set_nonblock(fd);
+    }
+    return fd;
+}
+
+/* errno stays. */
+static void close_socket(int fd)
+{
+    int error = errno;
+
+    close(fd);
+    rnic_descriptors_release(1);
+    errno = error;
 }
 
 /* ---------------------------------------------------------------- dial */
@@ -188,19 +212,23 @@ static void port_free(void *opaque)
     g_free(taken);
 }
 
-/* Until @c is gone. */
-static void take(RnicFabricUnix *u, uint16_t port, RnicUnixChannel *c)
+/* The stream ends in its worker; the ports are the main loop's. */
+static void port_free_soon(void *taken)
+{
+    aio_bh_schedule_oneshot(qemu_get_aio_context(), port_free, taken);
+}
+
+/* A dialed stream: its port is free again when it is gone. */
+static RnicTransport *new_dialed(RnicFabricUnix *u, int fd, uint16_t port)
 {
     TakenPort *taken = g_new(TakenPort, 1);
 
-    set_bit(port, u->ports);
     *taken = (TakenPort) { RNIC_FABRIC_UNIX(object_ref(OBJECT(u))), port };
-    rnic_unix_channel_at_end(c, port_free, taken);
+    return rnic_unix_transport_new(fd, u->rings, port_free_soon, taken);
 }
 
 /* The name of this end.  False with errno; EADDRINUSE: try another port. */
-static bool bind_name(RnicUnixChannel *c, RnicFabricUnix *u,
-                      const RnicAddr *local)
+static bool bind_name(int fd, RnicFabricUnix *u, const RnicAddr *local)
 {
     struct sockaddr_un un = to_sockaddr(u, local);
 
@@ -208,11 +236,11 @@ static bool bind_name(RnicUnixChannel *c, RnicFabricUnix *u,
         errno = EADDRINUSE;
         return false;
     }
-    if (socket_at(rnic_unix_channel_fd(c), bind, &un) < 0) {
+    if (socket_at(fd, bind, &un) < 0) {
         return false;
     }
     unlink(un.sun_path);
-    take(u, local->port, c);
+    set_bit(local->port, u->ports);
     return true;
 }
 
@@ -224,8 +252,7 @@ static uint16_t take_port(RnicFabricUnix *u)
     return port;
 }
 
-static bool bind_some_name(RnicUnixChannel *c, RnicFabricUnix *u,
-                           RnicAddr *local)
+static bool bind_some_name(int fd, RnicFabricUnix *u, RnicAddr *local)
 {
     unsigned binds = 0;
 
@@ -234,7 +261,7 @@ static bool bind_some_name(RnicUnixChannel *c, RnicFabricUnix *u,
         if (test_bit(local->port, u->ports)) {
             continue;
         }
-        if (bind_name(c, u, local)) {
+        if (bind_name(fd, u, local)) {
             return true;
         }
         if (errno != EADDRINUSE) {
@@ -248,23 +275,27 @@ static bool bind_some_name(RnicUnixChannel *c, RnicFabricUnix *u,
 
 static void dial_free(UnixDial *d)
 {
-    if (d->channel) {
-        object_unref(OBJECT(d->channel));
+    if (d->fd >= 0) {
+        close_socket(d->fd);
+        clear_bit(d->local.port, d->fabric->ports);
     }
+    object_unref(OBJECT(d->fabric));
     timer_free(d->attempt);
     g_free(d);
 }
 
-static enum rnic_cm_status dial_status(int error)
+static RnicFabricStatus dial_status(int error)
 {
     switch (error) {
     case ENOENT:
     case ECONNREFUSED:
-        return RNIC_CM_REFUSED;
+        return RNIC_FABRIC_REFUSED;
     case EADDRINUSE:
-        return RNIC_CM_ADDRESS_IN_USE;
+        return RNIC_FABRIC_ADDRESS_IN_USE;
+    case EMFILE:
+        return RNIC_FABRIC_NO_DESCRIPTORS;
     default:
-        return RNIC_CM_LOCAL_ERROR;
+        return RNIC_FABRIC_ERROR;
     }
 }
 
@@ -272,15 +303,16 @@ static void dial_end(UnixDial *d, int error)
 {
     RnicFabricDial dial = d->dial;
     RnicAddr local = d->local;
-    QIOChannel *ioc = NULL;
+    RnicTransport *t = NULL;
 
     if (error) {
         trace_rnic_err_fabric_host("connect", error);
     } else {
-        ioc = QIO_CHANNEL(g_steal_pointer(&d->channel));
+        t = new_dialed(d->fabric, d->fd, local.port);
+        d->fd = -1;
     }
     dial_free(d);
-    rnic_fabric_dialed(&dial, error ? dial_status(error) : RNIC_CM_OK, ioc,
+    rnic_fabric_dialed(&dial, error ? dial_status(error) : RNIC_FABRIC_OK, t,
                        error ? NULL : &local);
 }
 
@@ -288,7 +320,7 @@ static void dial_attempt(void *opaque)
 {
     UnixDial *d = opaque;
 
-    if (socket_at(rnic_unix_channel_fd(d->channel), connect, &d->to) == 0) {
+    if (socket_at(d->fd, connect, &d->to) == 0) {
         dial_end(d, 0);
     } else if (errno == EAGAIN || errno == EINTR) {
         /* TCP would try again, too; the caller knows for how long. */
@@ -299,54 +331,50 @@ static void dial_attempt(void *opaque)
     }
 }
 
-/* A socket with the name of @local, or NULL with errno. */
-static RnicUnixChannel *new_named(RnicFabricUnix *u, RnicAddr *local)
+/* A socket with the name of @local, or -1 with errno. */
+static int new_named(RnicFabricUnix *u, RnicAddr *local)
 {
-    int fd = qemu_socket(AF_UNIX, SOCK_STREAM, 0);
-    RnicUnixChannel *c;
-    int error;
+    int fd = new_socket();
 
     if (fd < 0) {
-        return NULL;
+        return -1;
     }
-    c = new_channel(u, fd);
-    if (local->port && bind_name(c, u, local)) {
-        return c;
+    if (local->port && bind_name(fd, u, local)) {
+        return fd;
     }
     if ((local->port == 0 || errno == EADDRINUSE) &&
-        bind_some_name(c, u, local)) {
-        return c;
+        bind_some_name(fd, u, local)) {
+        return fd;
     }
-    error = errno;
-    object_unref(OBJECT(c));
-    errno = error;
-    return NULL;
+    close_socket(fd);
+    return -1;
 }
 
 /* The guest has to say which of its addresses it dials from. */
 static RnicFabricDial *fabric_unix_dial(RnicFabric *f, const RnicAddr *local,
                                         const RnicAddr *remote,
                                         RnicFabricDialed *dialed, void *opaque,
-                                        enum rnic_cm_status *status)
+                                        RnicFabricStatus *status)
 {
     RnicFabricUnix *u = RNIC_FABRIC_UNIX(f);
     RnicAddr from = *local;
-    RnicUnixChannel *c;
     UnixDial *d;
+    int fd;
 
     if (!is_reachable(local) || !is_reachable(remote)) {
-        *status = RNIC_CM_OUTSIDE_MAP;
+        *status = RNIC_FABRIC_OUTSIDE_MAP;
         return NULL;
     }
-    c = new_named(u, &from);
-    if (!c) {
+    fd = new_named(u, &from);
+    if (fd < 0) {
         trace_rnic_err_fabric_host("dial", errno);
         *status = dial_status(errno);
         return NULL;
     }
     d = g_new0(UnixDial, 1);
     d->dial = (RnicFabricDial) { dialed, opaque };
-    d->channel = c;
+    d->fabric = RNIC_FABRIC_UNIX(object_ref(OBJECT(u)));
+    d->fd = fd;
     d->local = from;
     d->to = to_sockaddr(u, remote);
     d->attempt = timer_new_ms(QEMU_CLOCK_REALTIME, dial_attempt, d);
@@ -365,38 +393,36 @@ static void fabric_unix_cancel(RnicFabric *f, RnicFabricDial *dial)
 static void accepted(void *opaque, int fd)
 {
     RnicFabricListener *l = opaque;
-    RnicUnixChannel *c = new_channel(l->fabric, fd);
     char text[RNIC_IP_TEXT];
+    RnicTransport *t;
     RnicAddr remote;
 
     if (!peer_address(fd, &remote)) {
-        object_unref(OBJECT(c));
+        close_socket(fd);
         return;
     }
-    trace_rnic_fabric_accepted(l, c, rnic_ip_text(remote.ip, text),
+    t = rnic_unix_transport_new(fd, l->fabric->rings, NULL, NULL);
+    trace_rnic_fabric_accepted(l, t, rnic_ip_text(remote.ip, text),
                                remote.port);
-    l->accept(l->opaque, QIO_CHANNEL(c), &l->local, &remote);
+    l->accept(l->opaque, t, &l->local, &remote);
 }
 
 /* -------------------------------------------------------------- listen */
 
-/* The descriptor that holds the lock, or -1 with errno. */
+/* The descriptor that holds the lock, or -1 with errno; EAGAIN: not now. */
 static int lock_directory(RnicFabricUnix *u)
 {
     int fd = qemu_open_old(u->dir, O_RDONLY | O_DIRECTORY);
 
-    if (fd < 0) {
-        return -1;
+    int error;
+
+    if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) == 0) {
+        return fd;
     }
-    for (int i = 0; i < LOCK_TRIES; i++) {
-        if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
-            return fd;
-        }
-        g_usleep(1000);
-    }
-    trace_rnic_err_fabric_unix_locked(u->dir);
+    error = errno == EINTR ? EAGAIN : errno;
+    trace_rnic_err_fabric_unix_locked(u->dir, error);
     close(fd);
-    errno = EBUSY;
+    errno = error;
     return -1;
 }
 
@@ -468,7 +494,7 @@ static bool listen_at(RnicFabricListener *l, int fd, int dir_fd,
         return false;
     }
     if (!set_mode(l->address.sun_path, dir_fd, &st) ||
-        listen(fd, backlog) < 0 || !g_unix_set_fd_nonblocking(fd, true, NULL)) {
+        listen(fd, backlog) < 0) {
         int error = errno;
 
         unlink(l->address.sun_path);
@@ -483,7 +509,7 @@ static bool listen_at(RnicFabricListener *l, int fd, int dir_fd,
 /* A listening socket, or -1 with errno. */
 static int new_listening(RnicFabricListener *l, unsigned backlog)
 {
-    int fd = qemu_socket(AF_UNIX, SOCK_STREAM, 0);
+    int fd = new_socket();
     int dir_fd, error;
 
     if (fd < 0) {
@@ -498,9 +524,23 @@ static int new_listening(RnicFabricListener *l, unsigned backlog)
     if (dir_fd >= 0) {
         close(dir_fd);
     }
-    close(fd);
+    close_socket(fd);
     errno = error;
     return -1;
+}
+
+static RnicFabricStatus listen_status(int error)
+{
+    switch (error) {
+    case EADDRINUSE:
+        return RNIC_FABRIC_ADDRESS_IN_USE;
+    case EAGAIN:
+        return RNIC_FABRIC_BUSY;
+    case EMFILE:
+        return RNIC_FABRIC_NO_DESCRIPTORS;
+    default:
+        return RNIC_FABRIC_ERROR;
+    }
 }
 
 /* Only our own: somebody may have taken ours away and put theirs there. */
@@ -519,14 +559,14 @@ static RnicFabricListener *fabric_unix_listen(RnicFabric *f,
                                               unsigned backlog,
                                               RnicFabricAccept *accept_fn,
                                               void *opaque,
-                                              enum rnic_admin_status *status)
+                                              RnicFabricStatus *status)
 {
     RnicFabricUnix *u = RNIC_FABRIC_UNIX(f);
     RnicFabricListener *l;
     int fd;
 
     if (local->port == 0 || !is_reachable(local)) {
-        *status = RNIC_ST_INVALID_ADDRESS;
+        *status = RNIC_FABRIC_INVALID_ADDRESS;
         return NULL;
     }
     l = g_new0(RnicFabricListener, 1);
@@ -538,8 +578,7 @@ static RnicFabricListener *fabric_unix_listen(RnicFabric *f,
     fd = new_listening(l, MIN(MAX(backlog, 1), BACKLOG_MAX));
     if (fd < 0) {
         trace_rnic_err_fabric_host("listen", errno);
-        *status = errno == EADDRINUSE ? RNIC_ST_ADDRESS_IN_USE
-                                      : RNIC_ST_FABRIC_ERROR;
+        *status = listen_status(errno);
         g_free(l);
         return NULL;
     }

@@ -23,6 +23,7 @@
 #include "interrupt.h"
 #include "hw/rnic/guest/event-queue.h"
 #include "hw/rnic/fabric/fabric.h"
+#include "hw/rnic/fabric/linger.h"
 #include "hw/rnic/iwarp/mpa-fpdu.h"
 #include "hw/rnic/tpt/pd.h"
 #include "hw/rnic/tpt/tpt.h"
@@ -184,6 +185,7 @@ static void rnic_realize(PCIDevice *pci, Error **errp)
     rnic_interrupt_realize(s);
     rnic_run_state_realize(s);
     init_fabric(s);
+    s->lingers = rnic_lingers_new(iohandler_get_aio_context());
     rnic_admin_realize(s);
     if (s->nic_conf.peers.ncs[0]) {
         rnic_ethernet_realize(s);
@@ -204,6 +206,7 @@ static void rnic_exit(PCIDevice *pci)
         object_unref(OBJECT(s->fabric));
         s->fabric = NULL;
     }
+    g_clear_pointer(&s->lingers, rnic_lingers_free);
     rnic_run_state_unrealize(s);
     rnic_interrupt_unrealize(s);
     cleanup_tables(s);

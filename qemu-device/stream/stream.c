@@ -5,11 +5,8 @@
  */
 
 #include "qemu/osdep.h"
-#include "io/channel-socket.h"
 #include "qemu/iov.h"
-#include "qemu/main-loop.h"
 #include "hw/rnic/guest/dma.h"
-#include "hw/rnic/fabric/fabric.h"
 #include "stream.h"
 #include "hw/rnic/base/trace.h"
 
@@ -20,13 +17,12 @@ enum {
 
 static void update_handlers(RnicStream *st)
 {
-    qio_channel_set_aio_fd_handler(st->ioc, st->ctx,
-                                   rnic_stream_watched(st)
-                                   ? st->on_readable : NULL,
-                                   st->ctx,
-                                   st->write_handler && !st->suspended
-                                   ? st->on_writable : NULL,
-                                   st->opaque);
+    rnic_transport_set_handlers(st->transport, st->ctx,
+                                rnic_stream_watched(st)
+                                ? st->on_readable : NULL,
+                                st->write_handler && !st->suspended
+                                ? st->on_writable : NULL,
+                                st->opaque);
 }
 
 static void free_stream(RnicStream *st)
@@ -52,32 +48,19 @@ static bool call_on_readable(RnicStream *st)
     return true;
 }
 
-/*
- * Channels that may have octets for which their descriptor does not become
- * readable look for such when they get their handlers.
- */
+/* Transports that have octets for which nothing wakes them look for those. */
 bool rnic_stream_read_now(RnicStream *st)
 {
     if (!call_on_readable(st)) {
         return false;
     }
-    if (!st->plain_tcp) {
-        update_handlers(st);
-    }
+    update_handlers(st);
     return true;
 }
 
-static bool is_plain_tcp(QIOChannel *ioc)
-{
-    Object *socket = object_dynamic_cast(OBJECT(ioc), TYPE_QIO_CHANNEL_SOCKET);
-
-    return socket &&
-           QIO_CHANNEL_SOCKET(socket)->localAddr.ss_family != AF_UNIX;
-}
-
 RnicStream *rnic_stream_new(const RnicStreamSetup *setup, AioContext *ctx,
-                            IOHandler *on_readable, IOHandler *on_writable,
-                            void *opaque)
+                            RnicLingers *lingers, IOHandler *on_readable,
+                            IOHandler *on_writable, void *opaque)
 {
     const IwarpMpaAgreed *agreed = setup->agreed;
     RnicStream *st = g_new0(RnicStream, 1);
@@ -97,39 +80,31 @@ RnicStream *rnic_stream_new(const RnicStreamSetup *setup, AioContext *ctx,
     rx.buffer = st->rx_buffer;
     iwarp_rx_init(&st->rx, &rx);
     iwarp_tx_init(&st->tx, &tx);
-    st->ioc = setup->ioc;
+    st->transport = setup->transport;
     st->ctx = ctx;
+    st->lingers = lingers;
     st->hold_output = !setup->initiator;
     st->rtr_expected = !setup->initiator && agreed->peer_to_peer;
     st->on_readable = on_readable;
     st->on_writable = on_writable;
     st->opaque = opaque;
     st->read_paused = true;
-    st->plain_tcp = is_plain_tcp(setup->ioc);
-    st->unix_channel = (RnicUnixChannel *)object_dynamic_cast(
-        OBJECT(setup->ioc), TYPE_RNIC_UNIX_CHANNEL);
     return st;
-}
-
-static void detach(RnicStream *st)
-{
-    st->detached = true;
-    qio_channel_set_aio_fd_handler(st->ioc, st->ctx, NULL, st->ctx, NULL,
-                                   NULL);
 }
 
 void rnic_stream_close(RnicStream *st)
 {
-    detach(st);
-    qio_channel_close(st->ioc, NULL);
-    object_unref(OBJECT(st->ioc));
+    st->detached = true;
+    rnic_transport_cork(st->transport, false);
+    rnic_linger(st->lingers, st->transport, g_steal_pointer(&st->stage),
+                st->stage_head, st->stage_tail);
     free_stream(st);
 }
 
 void rnic_stream_abort(RnicStream *st)
 {
-    detach(st);
-    rnic_fabric_abort(st->ioc);
+    st->detached = true;
+    rnic_transport_abort(st->transport);
     free_stream(st);
 }
 
@@ -181,7 +156,7 @@ RnicIo rnic_stream_readv(RnicStream *st, const struct iovec *iov,
     ssize_t got;
 
     rnic_guest_memory_begin();
-    got = qio_channel_readv(st->ioc, iov, count, NULL);
+    got = rnic_transport_readv(st->transport, iov, count);
     rnic_guest_memory_end();
     *n = 0;
     if (got > 0) {
@@ -192,36 +167,29 @@ RnicIo rnic_stream_readv(RnicStream *st, const struct iovec *iov,
         st->fin_received = true;
         return RNIC_IO_EOF;
     }
-    return got == QIO_CHANNEL_ERR_BLOCK ? RNIC_IO_BLOCKED : failure();
+    return errno == EAGAIN ? RNIC_IO_BLOCKED : failure();
 }
 
 size_t rnic_stream_lend(RnicStream *st)
 {
-    const void *octets;
     size_t n;
+    const void *octets = rnic_transport_peek(st->transport, &n);
 
-    if (!st->unix_channel) {
-        return 0;
-    }
-    octets = rnic_unix_channel_peek(st->unix_channel, &n);
     return n ? iwarp_rx_lend(&st->rx, octets, n) : 0;
 }
 
 size_t rnic_stream_before_large(const RnicStream *st, size_t len)
 {
-    const void *octets = NULL;
     size_t n;
+    const void *octets = rnic_transport_peek(st->transport, &n);
 
-    if (st->unix_channel) {
-        octets = rnic_unix_channel_peek(st->unix_channel, &n);
-    }
     return octets ? iwarp_rx_before_large(&st->rx, octets, MIN(n, len))
                   : SIZE_MAX;
 }
 
 void rnic_stream_take_back(RnicStream *st, size_t n)
 {
-    rnic_unix_channel_consume(st->unix_channel, n);
+    rnic_transport_consume(st->transport, n);
 }
 
 static void consume_stage(RnicStream *st, size_t n)
@@ -248,13 +216,13 @@ RnicIo rnic_stream_writev(RnicStream *st, const struct iovec *iov,
         memcpy(all + 1, iov, count * sizeof(*iov));
     }
     rnic_guest_memory_begin();
-    sent = qio_channel_writev(st->ioc, all + first, count + 1 - first, NULL);
+    sent = rnic_transport_writev(st->transport, all + first,
+                                 count + 1 - first);
     rnic_guest_memory_end();
-    if (sent == QIO_CHANNEL_ERR_BLOCK) {
-        sent = 0;
-    } else if (sent < 0) {
+    if (sent < 0 && errno != EAGAIN) {
         return failure();
     }
+    sent = MAX(sent, 0);
     *n = MAX(sent, staged) - staged;
     consume_stage(st, MIN(sent, staged));
     set_blocked(st, (size_t)sent < total);
@@ -265,7 +233,7 @@ static void set_cork(RnicStream *st, bool corked)
 {
     if (st->corked != corked) {
         st->corked = corked;
-        qio_channel_set_cork(st->ioc, corked);
+        rnic_transport_cork(st->transport, corked);
     }
 }
 
@@ -288,7 +256,7 @@ RnicIo rnic_stream_flush(RnicStream *st)
         set_cork(st, false);
     }
     if (io == RNIC_IO_OK && st->fin_wanted && !st->fin_sent) {
-        qio_channel_shutdown(st->ioc, QIO_CHANNEL_SHUTDOWN_WRITE, NULL);
+        rnic_transport_shut_down(st->transport);
         st->fin_sent = true;
     }
     return io;
@@ -297,8 +265,7 @@ RnicIo rnic_stream_flush(RnicStream *st)
 size_t rnic_stream_room(const RnicStream *st)
 {
     size_t staged = st->stage_tail - st->stage_head;
-    size_t room = st->unix_channel ? rnic_unix_channel_room(st->unix_channel)
-                                   : SIZE_MAX;
+    size_t room = rnic_transport_room(st->transport);
 
     return MAX(room, staged) - staged;
 }
@@ -308,7 +275,7 @@ RnicIo rnic_stream_await_room(RnicStream *st)
     if (!rnic_stream_stage_empty(st)) {
         return rnic_stream_flush(st);
     }
-    set_blocked(st, rnic_unix_channel_await_room(st->unix_channel));
+    set_blocked(st, rnic_transport_await_room(st->transport));
     return st->blocked ? RNIC_IO_BLOCKED : RNIC_IO_OK;
 }
 
@@ -335,8 +302,8 @@ static uint8_t *stage_end(RnicStream *st, size_t len)
 /* Behind all that has left; NULL: the stage it is. */
 static uint8_t *room_beyond_stage(RnicStream *st, size_t len)
 {
-    return st->unix_channel && len > LARGE_FRAME && rnic_stream_stage_empty(st)
-           ? rnic_unix_channel_place(st->unix_channel, len) : NULL;
+    return len > LARGE_FRAME && rnic_stream_stage_empty(st)
+           ? rnic_transport_reserve(st->transport, len) : NULL;
 }
 
 void rnic_stream_stage_frame(RnicStream *st, const struct iovec *iov,
@@ -351,7 +318,7 @@ void rnic_stream_stage_frame(RnicStream *st, const struct iovec *iov,
     rnic_guest_memory_end();
     if (beyond) {
         rnic_stream_cork(st);
-        rnic_unix_channel_commit(st->unix_channel, len);
+        rnic_transport_commit(st->transport, len);
     }
 }
 

@@ -1,13 +1,13 @@
 /*
  * rnic: an LLP stream in full operation, the wire under a QP
  *
- * Owns the channel, the two halves of the protocol engine and the octets that
- * wait for the socket.  Knows nothing of work queues: the QP that owns the
- * stream drives it and is called back when the socket can be read or written.
+ * Owns the transport, the two halves of the protocol engine and the octets that
+ * wait for the transport.  Knows nothing of work queues: the QP that owns the
+ * stream drives it and is called back when the transport can be read or written.
  *
  * Output waits in a staging buffer that always ends at an FPDU boundary:
  * small frames, and all that have a CRC, are copied into it; of a large frame
- * that the socket took in part, the rest is.  So a Terminate can be appended at
+ * that the transport took in part, the rest is.  So a Terminate can be appended at
  * any time.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
@@ -17,8 +17,7 @@
 #define HW_RNIC_STREAM_H
 
 #include "hw/rnic/base/compat.h"
-#include "hw/rnic/fabric/unix-channel.h"
-#include "io/channel.h"
+#include "hw/rnic/fabric/linger.h"
 #include "hw/rnic/iwarp/mpa-startup.h"
 #include "hw/rnic/iwarp/stream-rx.h"
 #include "hw/rnic/iwarp/stream-tx.h"
@@ -31,9 +30,9 @@ enum {
 };
 
 typedef struct RnicStream {
-    QIOChannel *ioc;
-    RnicUnixChannel *unix_channel;      /* the same, of the UNIX fabric */
-    AioContext *ctx;            /* where its socket is watched */
+    RnicTransport *transport;
+    AioContext *ctx;            /* where it is watched */
+    RnicLingers *lingers;       /* of that */
     IwarpRx rx;
     IwarpTx tx;
     uint8_t *rx_buffer;
@@ -43,12 +42,11 @@ typedef struct RnicStream {
     bool hold_output;           /* responder: no FPDU before the peer's first */
     bool rtr_expected;          /* the peer's first FPDU is an RTR */
     bool rtr_read;              /* our RTR was a Read, not answered yet */
-    bool blocked;               /* the socket takes no more for now */
+    bool blocked;               /* the transport takes no more for now */
     bool corked;                /* until rnic_stream_flush() */
     bool write_handler;
     bool read_paused;
     bool suspended;             /* the VM is stopped: nothing is watched */
-    bool plain_tcp;             /* of the TCP fabric, without TLS */
     bool in_use;                /* by a function that frees it if detached */
     bool detached;
     bool fin_wanted;            /* send FIN once the stage is empty */
@@ -61,7 +59,7 @@ typedef struct RnicStream {
 
 /* What MPA start-up agreed on. */
 typedef struct RnicStreamSetup {
-    QIOChannel *ioc;            /* ownership passes to the stream */
+    RnicTransport *transport;   /* ownership passes to the stream */
     const IwarpMpaAgreed *agreed;
     bool initiator;
     uint16_t mulpdu;
@@ -77,13 +75,14 @@ typedef enum RnicIo {
 
 /*
  * The handlers are called from @ctx with @opaque; reading starts with
- * rnic_stream_resume_reading().  All functions here are for @ctx's thread.
+ * rnic_stream_resume_reading().  All functions here are for @ctx's thread, whose
+ * @lingers are, too.
  */
 RnicStream *rnic_stream_new(const RnicStreamSetup *setup, AioContext *ctx,
-                            IOHandler *on_readable, IOHandler *on_writable,
-                            void *opaque);
+                            RnicLingers *lingers, IOHandler *on_readable,
+                            IOHandler *on_writable, void *opaque);
 
-/* Close in order (FIN, unsent octets of the host's socket still go out). */
+/* Close in order: FIN, behind the stage (fabric/linger.h). */
 void rnic_stream_close(RnicStream *st);
 /* Close with a reset. */
 void rnic_stream_abort(RnicStream *st);

@@ -192,6 +192,7 @@ static void worker_start(RnicWorker *worker, bool in_main_loop)
     worker->waiting = 0;
     worker->turns_in_a_row = 0;
     worker->requests = rnic_requests_new(worker);
+    worker->lingers = rnic_lingers_new(worker->sockets);
 }
 
 void rnic_workers_start(RnicState *s)
@@ -215,6 +216,7 @@ static void worker_stop(RnicWorker *worker)
     RnicState *s = worker->s;
 
     worker->at_stop(worker);
+    rnic_lingers_end(worker->lingers);
     rnic_requests_stop(worker->requests);
     if (worker == s->workers) {
         rnic_requests_stop(s->tpt_requests);
@@ -232,6 +234,7 @@ void rnic_workers_stop(RnicState *s, RnicWorkerFn *fn)
     }
     for (unsigned i = 0; i < s->worker_count; i++) {
         g_clear_pointer(&s->workers[i].requests, rnic_requests_free);
+        g_clear_pointer(&s->workers[i].lingers, rnic_lingers_free);
     }
     g_clear_pointer(&s->tpt_requests, rnic_requests_free);
 }

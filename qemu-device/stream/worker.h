@@ -16,6 +16,7 @@
 #define HW_RNIC_WORKER_H
 
 #include "qemu/atomic.h"
+#include "hw/rnic/fabric/linger.h"
 #include "hw/rnic/base/rnic.h"
 #include "hw/rnic/guest/dma.h"
 #include "system/iothread.h"
@@ -35,6 +36,7 @@ struct RnicWorker {
     RnicWorkerFn *at_stop;      /* see rnic_workers_stop() */
     QemuSemaphore called;       /* the end of a function of rnic_worker_halt() */
     RnicDmaWindow window;       /* open within a turn only */
+    RnicLingers *lingers;       /* streams that are being closed */
     uint32_t turns_of;          /* the QP that took the last turn */
     unsigned turns_in_a_row;    /* that it took */
     bool halted;                /* any thread, atomic */

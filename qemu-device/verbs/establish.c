@@ -1,7 +1,7 @@
 /*
  * rnic: from a connection that has been set up to a QP in RTS
  *
- * The main loop claims a QP, sets up the connection, and hands its channel to
+ * The main loop claims a QP, sets up the connection, and hands its transport to
  * the QP's worker by one request.  Until then the QP may leave Idle: the worker
  * looks once more.
  *
@@ -10,7 +10,7 @@
 
 #include "qemu/osdep.h"
 #include "hw/rnic/base/trace.h"
-#include "hw/rnic/fabric/fabric.h"
+#include "hw/rnic/fabric/transport.h"
 #include "hw/rnic/guest/event-queue.h"
 #include "hw/rnic/stream/requests.h"
 #include "qp-internal.h"
@@ -19,7 +19,7 @@ struct RnicEstablishing {
     RnicRequest request;
     RnicQp *qp;
     RnicEstablish what;
-    bool established;           /* the channel is the QP's */
+    bool established;           /* the transport is the QP's */
     RnicEstablishedFn *fn;      /* NULL: forgotten */
     void *opaque;
     RnicEstablishing **handle;
@@ -64,7 +64,7 @@ static RnicWorkResult establish_work(RnicRequest *request)
 static void establish_free(RnicEstablishing *e)
 {
     if (!e->established) {
-        rnic_fabric_abort(e->what.setup.ioc);
+        rnic_transport_abort(e->what.setup.transport);
     }
     if (e->fn) {
         *e->handle = NULL;

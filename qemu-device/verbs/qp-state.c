@@ -501,8 +501,9 @@ static uint8_t mpa_flags(const IwarpMpaAgreed *agreed)
 void rnic_qp_enter_rts(RnicQp *qp, const RnicStreamSetup *setup,
                        uint64_t cookie)
 {
-    qp->stream = rnic_stream_new(setup, qp->worker->sockets, qp_readable,
-                                 qp_writable, qp);
+    qp->stream = rnic_stream_new(setup, qp->worker->sockets,
+                                 qp->worker->lingers, qp_readable, qp_writable,
+                                 qp);
     qp->cookie = cookie;
     qp->mpa_revision = setup->agreed->revision;
     qp->mpa_flags = mpa_flags(setup->agreed);

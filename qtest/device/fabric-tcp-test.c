@@ -150,10 +150,89 @@ static void test_end_leaves(void)
     connection_free(c);
 }
 
+/* -------------------------------------------------------- peers that vanish */
+
+/*
+ * The host's timer of the device's end: what it is for, and when it is due, in
+ * hundredths of a second (proc_tcp(5)).
+ */
+typedef struct HostTimer {
+    unsigned kind;              /* 0: none, 2: keep-alive */
+    unsigned due;
+} HostTimer;
+
+static void end_of(int fd, int (*ask)(int, struct sockaddr *, socklen_t *),
+                   char *text, size_t size)
+{
+    struct sockaddr_in in;
+    socklen_t length = sizeof(in);
+
+    g_assert_cmpint(ask(fd, (struct sockaddr *)&in, &length), ==, 0);
+    snprintf(text, size, "%08X:%04X", in.sin_addr.s_addr, ntohs(in.sin_port));
+}
+
+static HostTimer host_timer(const Connection *c)
+{
+    g_autofree char *all = NULL;
+    char ours[32], theirs[32];
+    HostTimer timer;
+    char *line;
+
+    end_of(c->peer->fd, getsockname, ours, sizeof(ours));
+    end_of(c->peer->fd, getpeername, theirs, sizeof(theirs));
+    g_assert_true(g_file_get_contents("/proc/net/tcp", &all, NULL, NULL));
+    for (line = strtok(all, "\n"); line; line = strtok(NULL, "\n")) {
+        char local[32], remote[32];
+
+        if (sscanf(line, " %*u: %31s %31s %*x %*x:%*x %x:%x", local, remote,
+                   &timer.kind, &timer.due) == 4 &&
+            !strcmp(local, theirs) && !strcmp(remote, ours)) {
+            return timer;
+        }
+    }
+    g_error("/proc/net/tcp does not have the device's end");
+}
+
+static Connection *new_with_keepalive(const char *seconds, bool passive)
+{
+    g_autofree char *fabric = g_strdup_printf(
+        "-object rnic-fabric-tcp,id=g%s", seconds);
+
+    return connection_new(&(ConnectionOptions) {
+        .properties = ",fabric=g", .arguments = fabric, .passive = passive });
+}
+
+/* The device's end asks an idle peer after so many seconds. */
+static void check_asks(const char *seconds, bool passive, unsigned most)
+{
+    Connection *c = new_with_keepalive(seconds, passive);
+    HostTimer timer;
+
+    /* What it sent last is acknowledged in a moment. */
+    do {
+        timer = host_timer(c);
+    } while (timer.kind == 1);
+    g_assert_cmpuint(timer.kind, ==, most ? 2 : 0);
+    g_assert_cmpuint(timer.due, <=, most * 100);
+    g_assert_cmpuint(timer.due, >=, most * 100 / 2);
+    connection_free(c);
+}
+
+static void test_asks_after_vanished_peers(void)
+{
+    for (int passive = 0; passive < 2; passive++) {
+        check_asks("", passive, 60);
+        check_asks(",keepalive-s=600", passive, 600);
+        check_asks(",keepalive-s=0", passive, 0);
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     qtest_add_func("rnic/fabric-tcp/full-packets", test_full_packets);
     qtest_add_func("rnic/fabric-tcp/end-leaves", test_end_leaves);
+    qtest_add_func("rnic/fabric-tcp/asks-after-vanished-peers",
+                   test_asks_after_vanished_peers);
     return g_test_run();
 }

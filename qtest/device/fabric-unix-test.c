@@ -351,6 +351,59 @@ static void test_local_port(void)
     connection_free(a);
 }
 
+/* From this port, which has to be free, as far as RTS. */
+static void establish_from(Connection *c, uint16_t local_port, int listener,
+                           uint16_t port)
+{
+    g_assert_cmpuint(connect_from(c, local_port, port), ==, RNIC_ST_OK);
+    c->peer = wire_accept(c->r->qts, listener);
+    g_assert_cmpuint(port_of_peer(c->peer->fd, 1), ==, local_port);
+    wire_mpa_get(c->peer, &c->request);
+    c->reply = wire_mpa_reply(&c->request);
+    wire_mpa_put(c->peer, &c->reply);
+    g_assert_cmpint(rnic_expect_cm(c->r, RNIC_CM_CONNECT_REPLY).status, ==,
+                    RNIC_CM_OK);
+}
+
+/*
+ * Streams end in several threads while the main loop begins others, with ports
+ * beside theirs: each port is free when its stream has ended, and not before.
+ */
+static void test_ports_of_ended_streams(void)
+{
+    enum { STREAMS = 24, ROUNDS = 20, FIRST_PORT = 2048 };
+    Connection *c[STREAMS];
+    uint16_t port;
+    int listener = wire_listen(2, &port);
+
+    c[0] = connection_prepare(&(ConnectionOptions) {
+        .properties = ",io-threads=4" });
+    for (unsigned i = 1; i < STREAMS; i++) {
+        c[i] = connection_prepare_second(c[0], NULL);
+    }
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        /* One half is ended while the other one begins. */
+        for (unsigned i = round % 2; i < STREAMS; i += 2) {
+            establish_from(c[i], FIRST_PORT + i, listener, port);
+        }
+        for (unsigned i = round % 2; i < STREAMS; i += 2) {
+            wire_abort(c[i]->peer);
+            c[i]->peer = NULL;
+        }
+        for (unsigned i = !(round % 2); i < STREAMS; i += 2) {
+            establish_from(c[i], FIRST_PORT + i, listener, port);
+        }
+        for (unsigned i = 0; i < STREAMS; i++) {
+            connection_recycle(c[i]);
+        }
+    }
+    close(listener);
+    for (unsigned i = 1; i < STREAMS; i++) {
+        connection_free_second(c[i]);
+    }
+    connection_free(c[0]);
+}
+
 /* A peer that does not say who it is, or says nonsense, is not let in. */
 static void test_bad_names(void)
 {
@@ -693,6 +746,8 @@ int main(int argc, char **argv)
     qtest_add_func("rnic/fabric-unix/directory-gone", test_directory_gone);
     qtest_add_func("rnic/fabric-unix/names", test_names);
     qtest_add_func("rnic/fabric-unix/local-port", test_local_port);
+    qtest_add_func("rnic/fabric-unix/ports-of-ended-streams",
+                   test_ports_of_ended_streams);
     qtest_add_func("rnic/fabric-unix/bad-names", test_bad_names);
     qtest_add_func("rnic/fabric-unix/ip6", test_ip6);
     qtest_add_func("rnic/fabric-unix/refused", test_refused);

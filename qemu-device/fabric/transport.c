@@ -1,0 +1,102 @@
+/*
+ * rnic: a transport, one connected reliable byte stream
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#include "qemu/osdep.h"
+#include "transport.h"
+#include "hw/rnic/base/trace.h"
+
+ssize_t rnic_transport_readv(RnicTransport *t, const struct iovec *iov,
+                             size_t count)
+{
+    return t->ops->readv(t, iov, count);
+}
+
+ssize_t rnic_transport_read(RnicTransport *t, void *octets, size_t len)
+{
+    struct iovec iov = { octets, len };
+
+    return rnic_transport_readv(t, &iov, 1);
+}
+
+ssize_t rnic_transport_writev(RnicTransport *t, const struct iovec *iov,
+                              size_t count)
+{
+    return t->ops->writev(t, iov, count);
+}
+
+ssize_t rnic_transport_write(RnicTransport *t, const void *octets, size_t len)
+{
+    struct iovec iov = { (void *)octets, len };
+
+    return rnic_transport_writev(t, &iov, 1);
+}
+
+bool rnic_transport_shut_down(RnicTransport *t)
+{
+    return t->ops->shut_down(t);
+}
+
+void rnic_transport_close(RnicTransport *t)
+{
+    trace_rnic_transport_close(t);
+    t->ops->close(t, false);
+}
+
+void rnic_transport_abort(RnicTransport *t)
+{
+    trace_rnic_transport_abort(t);
+    t->ops->close(t, true);
+}
+
+void rnic_transport_set_handlers(RnicTransport *t, AioContext *ctx,
+                                 IOHandler *readable, IOHandler *writable,
+                                 void *opaque)
+{
+    t->ops->set_handlers(t, ctx, readable, writable, opaque);
+}
+
+void rnic_transport_leave_loop(RnicTransport *t)
+{
+    t->ops->set_handlers(t, NULL, NULL, NULL, NULL);
+}
+
+void rnic_transport_cork(RnicTransport *t, bool corked)
+{
+    if (t->ops->cork) {
+        t->ops->cork(t, corked);
+    }
+}
+
+size_t rnic_transport_room(RnicTransport *t)
+{
+    return t->ops->room ? t->ops->room(t) : SIZE_MAX;
+}
+
+bool rnic_transport_await_room(RnicTransport *t)
+{
+    return t->ops->await_room && t->ops->await_room(t);
+}
+
+void *rnic_transport_reserve(RnicTransport *t, size_t len)
+{
+    return t->ops->reserve ? t->ops->reserve(t, len) : NULL;
+}
+
+void rnic_transport_commit(RnicTransport *t, size_t len)
+{
+    t->ops->commit(t, len);
+}
+
+const void *rnic_transport_peek(RnicTransport *t, size_t *n)
+{
+    *n = 0;
+    return t->ops->peek ? t->ops->peek(t, n) : NULL;
+}
+
+void rnic_transport_consume(RnicTransport *t, size_t n)
+{
+    t->ops->consume(t, n);
+}
