@@ -1,0 +1,20 @@
+/*
+ * What the QEMU process of a test has of the host
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+#ifndef RNIC_QTEST_PROCESS_H
+#define RNIC_QTEST_PROCESS_H
+
+#include "tests/qtest/libqtest.h"
+
+/* Octets of memory that are resident, those of the guest's RAM as well. */
+uint64_t process_memory(QTestState *qts);
+
+/* Open file descriptors. */
+unsigned process_descriptors(QTestState *qts);
+
+/* Threads. */
+unsigned process_threads(QTestState *qts);
+
+#endif
