@@ -764,6 +764,12 @@ static void fabric_tcp_complete(UserCreatable *uc, Error **errp)
 {
     RnicFabricTcp *tcp = RNIC_FABRIC_TCP(uc);
 
+    if (!tcp->map) {
+        error_setg(errp, "map= is missing: map=loopback (guest a.b.c.d is host "
+                   "127.b.c.d), map=identity, or map=GUEST/length=HOST/length"
+                   "[;...]");
+        return;
+    }
     if (tcp->tls_creds_id) {
         tcp->tls_creds = rnic_tls_creds(tcp->tls_creds_id, true, errp);
         if (!tcp->tls_creds) {
@@ -788,10 +794,7 @@ static void fabric_tcp_complete(UserCreatable *uc, Error **errp)
 
 static void fabric_tcp_init(Object *obj)
 {
-    RnicFabricTcp *tcp = RNIC_FABRIC_TCP(obj);
-
-    tcp->map = rnic_map_parse(NULL, NULL);
-    tcp->keepalive_s = KEEPALIVE_S;
+    RNIC_FABRIC_TCP(obj)->keepalive_s = KEEPALIVE_S;
 }
 
 static void fabric_tcp_finalize(Object *obj)
@@ -820,8 +823,9 @@ static void fabric_tcp_class_init(ObjectClass *klass, RNIC_CLASS_DATA *data)
     object_class_property_add_str(klass, "map", fabric_tcp_get_map,
                                   fabric_tcp_set_map);
     object_class_property_set_description(
-        klass, "map", "\"identity\", or GUEST/len=HOST/len entries separated "
-        "by ';' (default: guest a.b.c.d is host 127.b.c.d)");
+        klass, "map", "how guest addresses become host addresses: loopback "
+        "(guest a.b.c.d is host 127.b.c.d), identity, or GUEST/length="
+        "HOST/length entries separated by ';' (required)");
     object_class_property_add(klass, "keepalive-s", "uint32",
                               fabric_tcp_get_keepalive,
                               fabric_tcp_set_keepalive, NULL, NULL);
@@ -844,7 +848,6 @@ static const TypeInfo fabric_tcp_types[] = {
         .name = TYPE_RNIC_FABRIC_TCP,
         .parent = TYPE_RNIC_FABRIC,
         .instance_size = sizeof(RnicFabricTcp),
-        .instance_init = fabric_tcp_init,
         .instance_finalize = fabric_tcp_finalize,
         .class_init = fabric_tcp_class_init,
         .interfaces = RNIC_INTERFACES {
