@@ -26,8 +26,8 @@ IwarpMpaPolicy rnic_cm_policy(const RnicState *s, uint16_t ird, uint16_t ord)
     };
 }
 
-static enum rnic_admin_status check_depths(RnicState *s, uint16_t ird,
-                                           uint16_t ord)
+static enum rnic_admin_status cm_check_depths(RnicState *s, uint16_t ird,
+                                              uint16_t ord)
 {
     if (ord > s->config.max_ord) {
         return RNIC_ST_ORD_EXCEEDED;
@@ -36,9 +36,9 @@ static enum rnic_admin_status check_depths(RnicState *s, uint16_t ird,
 }
 
 /* The bulk data are the ULP's private data. */
-static enum rnic_admin_status read_private_data(RnicState *s,
-                                                const struct rnic_admin_sqe *q,
-                                                IwarpMpaFrame *frame)
+static enum rnic_admin_status
+cm_read_private_data(RnicState *s, const struct rnic_admin_sqe *q,
+                     IwarpMpaFrame *frame)
 {
     uint8_t data[IWARP_MPA_PD_MAX];
     uint32_t len = le32_to_cpu(q->bulk_length);
@@ -95,9 +95,9 @@ enum rnic_cm_status rnic_cm_event_status(RnicFabricStatus status)
     }
 }
 
-static enum rnic_admin_status check_connect(RnicState *s,
-                                            const struct rnic_admin_sqe *sqe,
-                                            RnicQp **qp)
+static enum rnic_admin_status cm_check_connect(RnicState *s,
+                                               const struct rnic_admin_sqe *sqe,
+                                               RnicQp **qp)
 {
     if (!s->cm_eq) {
         return RNIC_ST_NO_CM_EQ;
@@ -106,8 +106,8 @@ static enum rnic_admin_status check_connect(RnicState *s,
     if (!*qp) {
         return RNIC_ST_INVALID_QP;
     }
-    return check_depths(s, le16_to_cpu(sqe->connect.ird),
-                        le16_to_cpu(sqe->connect.ord));
+    return cm_check_depths(s, le16_to_cpu(sqe->connect.ird),
+                           le16_to_cpu(sqe->connect.ord));
 }
 
 enum rnic_admin_status rnic_cm_connect(RnicState *s,
@@ -123,12 +123,12 @@ enum rnic_admin_status rnic_cm_connect(RnicState *s,
     RnicEndpoint *ep;
     RnicQp *qp;
 
-    status = check_connect(s, sqe, &qp);
+    status = cm_check_connect(s, sqe, &qp);
     if (status != RNIC_ST_OK) {
         return status;
     }
     iwarp_mpa_request(&policy, &request);
-    status = read_private_data(s, sqe, &request);
+    status = cm_read_private_data(s, sqe, &request);
     if (status != RNIC_ST_OK) {
         return status;
     }
@@ -154,7 +154,7 @@ enum rnic_admin_status rnic_cm_connect(RnicState *s,
     return RNIC_ST_OK;
 }
 
-static RnicEndpoint *requested_endpoint(RnicState *s, uint32_t number)
+static RnicEndpoint *cm_requested_endpoint(RnicState *s, uint32_t number)
 {
     RnicEndpoint *ep = rnic_table_get(&s->endpoints, number);
 
@@ -166,8 +166,8 @@ enum rnic_admin_status rnic_cm_accept(RnicState *s,
 {
     uint16_t ird = le16_to_cpu(sqe->accept.ird);
     uint16_t ord = le16_to_cpu(sqe->accept.ord);
-    RnicEndpoint *ep = requested_endpoint(s,
-                                          le32_to_cpu(sqe->accept.endpoint));
+    RnicEndpoint *ep = cm_requested_endpoint(s,
+                                             le32_to_cpu(sqe->accept.endpoint));
     RnicQp *qp = rnic_qp_get(s, le32_to_cpu(sqe->accept.qpn));
     enum rnic_admin_status status;
 
@@ -177,13 +177,13 @@ enum rnic_admin_status rnic_cm_accept(RnicState *s,
     if (!qp) {
         return RNIC_ST_INVALID_QP;
     }
-    status = check_depths(s, ird, ord);
+    status = cm_check_depths(s, ird, ord);
     if (status != RNIC_ST_OK) {
         return status;
     }
     ep->policy = rnic_cm_policy(s, ird, ord);
     iwarp_mpa_accept(&ep->policy, &ep->request, &ep->reply, &ep->agreed);
-    status = read_private_data(s, sqe, &ep->reply);
+    status = cm_read_private_data(s, sqe, &ep->reply);
     if (status != RNIC_ST_OK) {
         return status;
     }
@@ -199,8 +199,8 @@ enum rnic_admin_status rnic_cm_accept(RnicState *s,
 enum rnic_admin_status rnic_cm_reject(RnicState *s,
                                       const struct rnic_admin_sqe *sqe)
 {
-    RnicEndpoint *ep = requested_endpoint(s,
-                                          le32_to_cpu(sqe->accept.endpoint));
+    RnicEndpoint *ep = cm_requested_endpoint(s,
+                                             le32_to_cpu(sqe->accept.endpoint));
     enum rnic_admin_status status;
 
     if (sqe->accept.qpn || sqe->accept.ird || sqe->accept.ord) {
@@ -211,7 +211,7 @@ enum rnic_admin_status rnic_cm_reject(RnicState *s,
     }
     ep->policy = rnic_cm_policy(s, s->config.max_ird, s->config.max_ord);
     iwarp_mpa_reject(&ep->policy, &ep->request, &ep->reply);
-    status = read_private_data(s, sqe, &ep->reply);
+    status = cm_read_private_data(s, sqe, &ep->reply);
     if (status != RNIC_ST_OK) {
         return status;
     }

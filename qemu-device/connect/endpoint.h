@@ -23,7 +23,11 @@ typedef struct RnicListener {
     uint64_t cookie;
     uint32_t backlog;
     uint32_t pending;           /* endpoints not yet accepted or rejected */
-    RnicFabricListener *fabric_listener;
+    RnicAddr local;
+    RnicFabricListener *fabric_listener;        /* NULL: not yet */
+    RnicAdminRequest *begun;    /* CM_LISTEN, until it listens */
+    QEMUTimer *retry;           /* then */
+    int64_t give_up_ms;         /* of the host's time */
 } RnicListener;
 
 typedef enum RnicEndpointState {

@@ -5,6 +5,7 @@
  */
 
 #include "qemu/osdep.h"
+#include "qemu/timer.h"
 #include "endpoint.h"
 #include "hw/rnic/fabric/linger.h"
 #include "hw/rnic/base/trace.h"
@@ -13,6 +14,11 @@ enum {
     BACKLOG_MIN = 64,           /* bursts that a small backlog did not mean
                                  * to refuse */
     BACKLOG_MAX = 1024,
+
+    /* While the fabric is busy. */
+    LISTEN_RETRY_MS = 1,
+    LISTEN_GIVE_UP_MS = 100,
+    LISTEN_PAUSE_MS = 100,      /* while the VM is stopped */
 };
 
 void rnic_addr_from_wire(RnicAddr *addr, const struct rnic_cm_addr *wire)
@@ -28,8 +34,8 @@ void rnic_addr_to_wire(struct rnic_cm_addr *wire, const RnicAddr *addr)
 }
 
 /* The fabric brings a connection. */
-static void accept_connection(void *opaque, RnicTransport *t,
-                              const RnicAddr *local, const RnicAddr *remote)
+static void listener_accept(void *opaque, RnicTransport *t,
+                            const RnicAddr *local, const RnicAddr *remote)
 {
     RnicListener *listener = opaque;
     RnicEndpoint *ep = NULL;
@@ -56,48 +62,115 @@ void rnic_listener_release(RnicEndpoint *ep)
     }
 }
 
+/* False with *@status, BUSY among others. */
+static bool listener_try(RnicListener *l, RnicFabricStatus *status)
+{
+    l->fabric_listener = rnic_fabric_listen(l->s->fabric, &l->local,
+                                            l->backlog, listener_accept, l,
+                                            status);
+    if (l->fabric_listener) {
+        trace_rnic_cm_listen(l->number, l->local.port);
+    }
+    return l->fabric_listener != NULL;
+}
+
+static void listener_free(RnicListener *l)
+{
+    if (l->retry) {
+        timer_free(l->retry);
+    }
+    rnic_table_remove(&l->s->listeners, l->number);
+    g_free(l);
+}
+
+static void listener_retry_in(RnicListener *l, int64_t ms)
+{
+    timer_mod(l->retry, qemu_clock_get_ms(QEMU_CLOCK_REALTIME) + ms);
+}
+
+/* The command ends: it listens, or @status says why it does not. */
+static void listener_begun(RnicListener *l, RnicFabricStatus status)
+{
+    RnicAdminRequest *q = g_steal_pointer(&l->begun);
+
+    q->cqe.number = cpu_to_le32(l->number);
+    if (status == RNIC_FABRIC_OK) {
+        g_clear_pointer(&l->retry, timer_free);
+    } else {
+        listener_free(l);
+    }
+    rnic_admin_finish(q, rnic_cm_admin_status(status));
+}
+
+/* A stopped VM's command ends when the VM goes on. */
+static void listener_retry(void *opaque)
+{
+    RnicListener *l = opaque;
+    RnicFabricStatus status;
+
+    if (!rnic_active(l->s)) {
+        listener_retry_in(l, LISTEN_PAUSE_MS);
+    } else if (!listener_try(l, &status) && status == RNIC_FABRIC_BUSY &&
+               qemu_clock_get_ms(QEMU_CLOCK_REALTIME) < l->give_up_ms) {
+        listener_retry_in(l, LISTEN_RETRY_MS);
+    } else {
+        listener_begun(l, status);
+    }
+}
+
+/* The fabric is busy for a moment: the command ends later. */
+static enum rnic_admin_status listener_wait(RnicListener *l,
+                                            RnicAdminRequest *q)
+{
+    l->begun = q;
+    l->retry = timer_new_ms(QEMU_CLOCK_REALTIME, listener_retry, l);
+    l->give_up_ms = qemu_clock_get_ms(QEMU_CLOCK_REALTIME) +
+                    LISTEN_GIVE_UP_MS;
+    listener_retry_in(l, LISTEN_RETRY_MS);
+    return RNIC_ADMIN_LATER;
+}
+
 enum rnic_admin_status rnic_cm_listen(RnicAdminRequest *q)
 {
     const struct rnic_admin_sqe *sqe = &q->sqe;
     RnicState *s = q->s;
     uint32_t backlog = le32_to_cpu(sqe->listen.backlog);
     RnicFabricStatus status;
-    RnicListener *listener;
-    RnicAddr local;
+    RnicListener *l;
 
     if (!s->cm_eq) {
         return RNIC_ST_NO_CM_EQ;
     }
-    listener = g_new0(RnicListener, 1);
-    listener->number = rnic_table_insert(&s->listeners, listener);
-    if (!listener->number) {
-        g_free(listener);
+    l = g_new0(RnicListener, 1);
+    l->number = rnic_table_insert(&s->listeners, l);
+    if (!l->number) {
+        g_free(l);
         return RNIC_ST_INSUFFICIENT_RESOURCES;
     }
-    listener->s = s;
-    listener->cookie = le64_to_cpu(sqe->listen.cookie);
-    listener->backlog = MIN(MAX(backlog, BACKLOG_MIN), BACKLOG_MAX);
-    rnic_addr_from_wire(&local, &sqe->listen.local);
-    listener->fabric_listener = rnic_fabric_listen(
-        s->fabric, &local, listener->backlog, accept_connection, listener,
-        &status);
-    if (!listener->fabric_listener) {
-        rnic_table_remove(&s->listeners, listener->number);
-        g_free(listener);
-        return rnic_cm_admin_status(status);
+    l->s = s;
+    l->cookie = le64_to_cpu(sqe->listen.cookie);
+    l->backlog = MIN(MAX(backlog, BACKLOG_MIN), BACKLOG_MAX);
+    rnic_addr_from_wire(&l->local, &sqe->listen.local);
+    if (listener_try(l, &status)) {
+        q->cqe.number = cpu_to_le32(l->number);
+        return RNIC_ST_OK;
     }
-    q->cqe.number = cpu_to_le32(listener->number);
-    trace_rnic_cm_listen(listener->number, local.port);
-    return RNIC_ST_OK;
+    if (status == RNIC_FABRIC_BUSY) {
+        return listener_wait(l, q);
+    }
+    listener_free(l);
+    return rnic_cm_admin_status(status);
 }
 
-static void unlisten(RnicState *s, RnicListener *listener)
+static void listener_unlisten(RnicState *s, RnicListener *listener)
 {
     RnicEndpoint *ep;
     uint32_t number;
 
     trace_rnic_cm_unlisten(listener->number);
-    rnic_fabric_unlisten(s->fabric, listener->fabric_listener);
+    if (listener->fabric_listener) {
+        rnic_fabric_unlisten(s->fabric, listener->fabric_listener);
+    }
     RNIC_TABLE_FOREACH(&s->endpoints, number, ep) {
         if (ep->listener != listener) {
             continue;
@@ -109,8 +182,7 @@ static void unlisten(RnicState *s, RnicListener *listener)
             rnic_endpoint_free(ep);
         }
     }
-    rnic_table_remove(&s->listeners, listener->number);
-    g_free(listener);
+    listener_free(listener);
 }
 
 enum rnic_admin_status rnic_cm_unlisten(RnicState *s,
@@ -119,10 +191,10 @@ enum rnic_admin_status rnic_cm_unlisten(RnicState *s,
     RnicListener *listener = rnic_table_get(&s->listeners,
                                             le32_to_cpu(sqe->object.number));
 
-    if (!listener) {
+    if (!listener || listener->begun) {
         return RNIC_ST_INVALID_ENDPOINT;
     }
-    unlisten(s, listener);
+    listener_unlisten(s, listener);
     return RNIC_ST_OK;
 }
 
@@ -133,7 +205,10 @@ void rnic_cm_reset(RnicState *s)
     uint32_t number;
 
     RNIC_TABLE_FOREACH(&s->listeners, number, listener) {
-        unlisten(s, listener);
+        if (listener->begun) {
+            rnic_admin_forget(listener->begun);
+        }
+        listener_unlisten(s, listener);
     }
     RNIC_TABLE_FOREACH(&s->endpoints, number, ep) {
         rnic_endpoint_free(ep);

@@ -26,7 +26,7 @@ struct RnicAcceptor {
     QEMUTimer *resume;          /* the host was out of something */
 };
 
-static void unref(RnicAcceptor *a)
+static void acceptor_unref(RnicAcceptor *a)
 {
     if (--a->refs == 0) {
         timer_free(a->resume);
@@ -34,17 +34,17 @@ static void unref(RnicAcceptor *a)
     }
 }
 
-static void accept_ready(void *opaque);
+static void acceptor_ready(void *opaque);
 
-static void accept_resume(void *opaque)
+static void acceptor_resume(void *opaque)
 {
     RnicAcceptor *a = opaque;
 
-    qemu_set_fd_handler(a->fd, accept_ready, NULL, a);
+    qemu_set_fd_handler(a->fd, acceptor_ready, NULL, a);
 }
 
 /* True if it makes sense to try again at once. */
-static bool accept_failed(RnicAcceptor *a, int error)
+static bool acceptor_failed(RnicAcceptor *a, int error)
 {
     switch (error) {
     case EAGAIN:
@@ -67,7 +67,7 @@ static bool accept_failed(RnicAcceptor *a, int error)
 }
 
 /* Without a descriptor for it the connection is refused. */
-static void accept_one(RnicAcceptor *a, int fd)
+static void acceptor_take(RnicAcceptor *a, int fd)
 {
     if (!rnic_descriptors_take(1)) {
         close(fd);
@@ -77,7 +77,7 @@ static void accept_one(RnicAcceptor *a, int fd)
     a->accepted(a->opaque, fd);
 }
 
-static void accept_ready(void *opaque)
+static void acceptor_ready(void *opaque)
 {
     RnicAcceptor *a = opaque;
 
@@ -86,12 +86,12 @@ static void accept_ready(void *opaque)
         int fd = qemu_accept(a->fd, NULL, NULL);
 
         if (fd >= 0) {
-            accept_one(a, fd);
-        } else if (!accept_failed(a, errno)) {
+            acceptor_take(a, fd);
+        } else if (!acceptor_failed(a, errno)) {
             break;
         }
     }
-    unref(a);
+    acceptor_unref(a);
 }
 
 RnicAcceptor *rnic_acceptor_new(int fd, RnicAcceptorFunc *accepted,
@@ -103,8 +103,8 @@ RnicAcceptor *rnic_acceptor_new(int fd, RnicAcceptorFunc *accepted,
     a->refs = 1;
     a->accepted = accepted;
     a->opaque = opaque;
-    a->resume = timer_new_ms(QEMU_CLOCK_REALTIME, accept_resume, a);
-    qemu_set_fd_handler(fd, accept_ready, NULL, a);
+    a->resume = timer_new_ms(QEMU_CLOCK_REALTIME, acceptor_resume, a);
+    qemu_set_fd_handler(fd, acceptor_ready, NULL, a);
     return a;
 }
 
@@ -115,5 +115,5 @@ void rnic_acceptor_free(RnicAcceptor *a)
     close(a->fd);
     rnic_descriptors_release(1);
     a->fd = -1;
-    unref(a);
+    acceptor_unref(a);
 }

@@ -49,25 +49,25 @@ struct RnicSharedRing {
 
 /* ------------------------------------------------------------- mapping */
 
-static size_t mapping_size(const RnicSharedRing *ring)
+static size_t ring_mapping_size(const RnicSharedRing *ring)
 {
     return qemu_real_host_page_size() + 2 * (size_t)ring->size;
 }
 
-static bool map_at(uint8_t *place, size_t size, int memory, off_t offset)
+static bool ring_map_at(uint8_t *at, size_t size, int memory, off_t offset)
 {
-    return mmap(place, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+    return mmap(at, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
                 memory, offset) != MAP_FAILED;
 }
 
 /* @size: of the octets. */
-static bool map_memory(RnicSharedRing *ring, int memory, uint32_t size)
+static bool ring_map_memory(RnicSharedRing *ring, int memory, uint32_t size)
 {
     size_t page = qemu_real_host_page_size();
     uint8_t *m;
 
     ring->size = size;
-    m = mmap(NULL, mapping_size(ring), PROT_NONE,
+    m = mmap(NULL, ring_mapping_size(ring), PROT_NONE,
              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (m == MAP_FAILED) {
         return false;
@@ -75,9 +75,9 @@ static bool map_memory(RnicSharedRing *ring, int memory, uint32_t size)
     ring->mapping = m;
     ring->shared = (RnicSharedRingPage *)m;
     ring->octets = m + page;
-    return map_at(m, page, memory, 0) &&
-           map_at(ring->octets, size, memory, page) &&
-           map_at(ring->octets + size, size, memory, page);
+    return ring_map_at(m, page, memory, 0) &&
+           ring_map_at(ring->octets, size, memory, page) &&
+           ring_map_at(ring->octets + size, size, memory, page);
 }
 
 void rnic_shared_ring_free(RnicSharedRing *ring)
@@ -85,7 +85,7 @@ void rnic_shared_ring_free(RnicSharedRing *ring)
     int error = errno;
 
     if (ring->mapping) {
-        munmap(ring->mapping, mapping_size(ring));
+        munmap(ring->mapping, ring_mapping_size(ring));
     }
     if (ring->bell >= 0) {
         close(ring->bell);
@@ -116,7 +116,7 @@ RnicSharedRing *rnic_shared_ring_create(int *memory, int *bell)
         rnic_shared_ring_free(ring);
         return NULL;
     }
-    if (!map_memory(ring, *memory, RNIC_SHARED_RING_SIZE) ||
+    if (!ring_map_memory(ring, *memory, RNIC_SHARED_RING_SIZE) ||
         qemu_socketpair(AF_UNIX, SOCK_STREAM, 0, pair) < 0) {
         int error = errno;
 
@@ -137,7 +137,7 @@ RnicSharedRing *rnic_shared_ring_create(int *memory, int *bell)
  * The octets of memory that is nothing but memory: reading it does not fail,
  * does not wait for anybody, and it does not become less.  Else 0.
  */
-static uint32_t check_memory(int memory)
+static uint32_t ring_check_memory(int memory)
 {
     int seals = fcntl(memory, F_GET_SEALS);
     size_t page = qemu_real_host_page_size();
@@ -157,12 +157,12 @@ static uint32_t check_memory(int memory)
 RnicSharedRing *rnic_shared_ring_open(int memory, int bell)
 {
     RnicSharedRing *ring = g_new0(RnicSharedRing, 1);
-    uint32_t size = check_memory(memory);
+    uint32_t size = ring_check_memory(memory);
     int error = EPROTO;
     bool ok = size > 0;
 
     ring->bell = bell;
-    if (ok && !map_memory(ring, memory, size)) {
+    if (ok && !ring_map_memory(ring, memory, size)) {
         error = errno;
         ok = false;
     }
@@ -180,7 +180,7 @@ RnicSharedRing *rnic_shared_ring_open(int memory, int bell)
 /* ------------------------------------------------------------ the bell */
 
 /* If the other end waits and has not been told. */
-static void tell(RnicSharedRing *ring, const uint32_t *other_waits)
+static void ring_tell(RnicSharedRing *ring, const uint32_t *other_waits)
 {
     uint32_t waits;
 
@@ -193,16 +193,16 @@ static void tell(RnicSharedRing *ring, const uint32_t *other_waits)
 }
 
 /* The caller has to look once more: the other end may have missed it. */
-static void announce_wait(RnicSharedRing *ring, uint32_t *own_waits)
+static void ring_announce_wait(RnicSharedRing *ring, uint32_t *own_waits)
 {
     qatomic_set(own_waits, ++ring->waits);
     smp_mb();
 }
 
-static void tell_receiver(RnicSharedRing *ring)
+static void ring_tell_receiver(RnicSharedRing *ring)
 {
     ring->untold = 0;
-    tell(ring, &ring->shared->receiver_waits);
+    ring_tell(ring, &ring->shared->receiver_waits);
 }
 
 bool rnic_shared_ring_rung(RnicSharedRing *ring)
@@ -218,14 +218,14 @@ bool rnic_shared_ring_rung(RnicSharedRing *ring)
 
 /* ------------------------------------------------------------ transfer */
 
-static uint8_t *place(const RnicSharedRing *ring)
+static uint8_t *ring_place(const RnicSharedRing *ring)
 {
     return ring->octets + (ring->position & (ring->size - 1));
 }
 
-/* Octets of @iov behind the first @skip ones, as many as @room; returns them. */
-static size_t gather(const struct iovec *iov, size_t count, size_t skip,
-                     uint8_t *out, size_t room)
+/* Octets of @iov behind the first @skip ones, at most @room; returns how many. */
+static size_t ring_gather(const struct iovec *iov, size_t count, size_t skip,
+                          uint8_t *out, size_t room)
 {
     size_t done = 0;
 
@@ -239,9 +239,9 @@ static size_t gather(const struct iovec *iov, size_t count, size_t skip,
     return done;
 }
 
-/* As many of the @len octets as @iov takes; returns them. */
-static size_t scatter(const struct iovec *iov, size_t count, const uint8_t *in,
-                      size_t len)
+/* As many of the @len octets as @iov takes; returns how many. */
+static size_t ring_scatter(const struct iovec *iov, size_t count,
+                           const uint8_t *in, size_t len)
 {
     size_t done = 0;
 
@@ -255,39 +255,42 @@ static size_t scatter(const struct iovec *iov, size_t count, const uint8_t *in,
 }
 
 /* Octets that are in the ring. */
-static uint32_t look(const RnicSharedRing *ring)
+static uint32_t ring_used(const RnicSharedRing *ring)
 {
     return ring->position - qatomic_load_acquire(&ring->shared->tail);
 }
 
-/* There is too little room; what is in the ring by now. */
-static uint32_t look_again(RnicSharedRing *ring)
+/*
+ * There is too little room: tell the receiver what there is, and that the sender
+ * waits.  Returns what is in the ring by now.
+ */
+static uint32_t ring_wait_for_room(RnicSharedRing *ring)
 {
-    tell_receiver(ring);
-    announce_wait(ring, &ring->shared->sender_waits);
-    return look(ring);
+    ring_tell_receiver(ring);
+    ring_announce_wait(ring, &ring->shared->sender_waits);
+    return ring_used(ring);
 }
 
 /* More than that cannot be in it: the peer has broken the ring. */
-static bool broken(const RnicSharedRing *ring, uint32_t used)
+static bool ring_broken(const RnicSharedRing *ring, uint32_t used)
 {
     return used > ring->size;
 }
 
 /* Of a ring that is not broken. */
-static uint32_t room(const RnicSharedRing *ring, uint32_t used)
+static uint32_t ring_room(const RnicSharedRing *ring, uint32_t used)
 {
     return ring->size - used;
 }
 
 /* It is worth waiting. */
-static bool little_room(const RnicSharedRing *ring, uint32_t used)
+static bool ring_little_room(const RnicSharedRing *ring, uint32_t used)
 {
-    return !broken(ring, used) &&
-           room(ring, used) < ring->size - ring->size / DRAINED;
+    return !ring_broken(ring, used) &&
+           ring_room(ring, used) < ring->size - ring->size / DRAINED;
 }
 
-static void publish(RnicSharedRing *ring, size_t n)
+static void ring_publish(RnicSharedRing *ring, size_t n)
 {
     ring->position += n;
     ring->untold += n;
@@ -295,15 +298,16 @@ static void publish(RnicSharedRing *ring, size_t n)
 }
 
 /* As much of it as there is room for, at most PUBLISH. */
-static size_t write_some(RnicSharedRing *ring, uint32_t used,
-                         const struct iovec *iov, size_t count, size_t skip)
+static size_t ring_write_some(RnicSharedRing *ring, uint32_t used,
+                              const struct iovec *iov, size_t count,
+                              size_t skip)
 {
-    size_t n = gather(iov, count, skip, place(ring),
-                      MIN(PUBLISH, room(ring, used)));
+    size_t n = ring_gather(iov, count, skip, ring_place(ring),
+                           MIN(PUBLISH, ring_room(ring, used)));
 
-    publish(ring, n);
+    ring_publish(ring, n);
     if (ring->untold >= ring->size / TOLD) {
-        tell_receiver(ring);
+        ring_tell_receiver(ring);
     }
     return n;
 }
@@ -315,58 +319,59 @@ ssize_t rnic_shared_ring_write(RnicSharedRing *ring, const struct iovec *iov,
     size_t done = 0;
 
     while (done < total) {
-        uint32_t used = look(ring);
+        uint32_t used = ring_used(ring);
 
-        if (!broken(ring, used) && room(ring, used) == 0) {
-            used = look_again(ring);
+        if (!ring_broken(ring, used) && ring_room(ring, used) == 0) {
+            used = ring_wait_for_room(ring);
             if (ring->silent) {
                 errno = EPIPE;
                 return -1;
             }
-            if (little_room(ring, used)) {
+            if (ring_little_room(ring, used)) {
                 return done;
             }
         }
-        if (broken(ring, used)) {
+        if (ring_broken(ring, used)) {
             errno = EPROTO;
             return -1;
         }
-        done += write_some(ring, used, iov, count, done);
+        done += ring_write_some(ring, used, iov, count, done);
     }
     return done;
 }
 
 size_t rnic_shared_ring_room(RnicSharedRing *ring)
 {
-    uint32_t used = look(ring);
+    uint32_t used = ring_used(ring);
 
-    return ring->silent || broken(ring, used) ? SIZE_MAX : room(ring, used);
+    return ring->silent || ring_broken(ring, used) ? SIZE_MAX
+                                                   : ring_room(ring, used);
 }
 
 bool rnic_shared_ring_await_room(RnicSharedRing *ring)
 {
-    return little_room(ring, look_again(ring));
+    return ring_little_room(ring, ring_wait_for_room(ring));
 }
 
 void *rnic_shared_ring_place(RnicSharedRing *ring, size_t len)
 {
-    uint32_t used = look(ring);
+    uint32_t used = ring_used(ring);
 
-    return !broken(ring, used) && len <= room(ring, used)
-           ? place(ring) : NULL;
+    return !ring_broken(ring, used) && len <= ring_room(ring, used)
+           ? ring_place(ring) : NULL;
 }
 
 void rnic_shared_ring_commit(RnicSharedRing *ring, size_t len)
 {
-    publish(ring, len);
+    ring_publish(ring, len);
 }
 
 void rnic_shared_ring_tell(RnicSharedRing *ring)
 {
-    tell_receiver(ring);
+    ring_tell_receiver(ring);
 }
 
-static uint32_t available(const RnicSharedRing *ring)
+static uint32_t ring_available(const RnicSharedRing *ring)
 {
     return qatomic_load_acquire(&ring->shared->head) - ring->position;
 }
@@ -376,53 +381,53 @@ bool rnic_shared_ring_waits(const RnicSharedRing *ring)
     return ring->waiting;
 }
 
-static void taken(RnicSharedRing *ring, size_t n)
+static void ring_taken(RnicSharedRing *ring, size_t n)
 {
     ring->position += n;
     qatomic_store_release(&ring->shared->tail, ring->position);
 }
 
-static void tell_sender(RnicSharedRing *ring, uint32_t left)
+static void ring_tell_sender(RnicSharedRing *ring, uint32_t left)
 {
     if (left <= ring->size / DRAINED) {
-        tell(ring, &ring->shared->sender_waits);
+        ring_tell(ring, &ring->shared->sender_waits);
     }
 }
 
 ssize_t rnic_shared_ring_read(RnicSharedRing *ring, const struct iovec *iov,
                               size_t count)
 {
-    uint32_t octets = available(ring);
+    uint32_t octets = ring_available(ring);
     size_t n;
 
     if (octets == 0) {
-        announce_wait(ring, &ring->shared->receiver_waits);
-        octets = available(ring);
+        ring_announce_wait(ring, &ring->shared->receiver_waits);
+        octets = ring_available(ring);
     }
     if (octets > ring->size) {
         errno = EPROTO;
         return -1;
     }
-    n = scatter(iov, count, place(ring), octets);
+    n = ring_scatter(iov, count, ring_place(ring), octets);
     ring->waiting = n == 0;
     if (n > 0) {
-        taken(ring, n);
+        ring_taken(ring, n);
     }
-    tell_sender(ring, octets - n);
+    ring_tell_sender(ring, octets - n);
     return n;
 }
 
 const void *rnic_shared_ring_peek(const RnicSharedRing *ring, size_t *n)
 {
-    uint32_t octets = available(ring);
+    uint32_t octets = ring_available(ring);
 
     *n = octets <= ring->size ? octets : 0;
-    return place(ring);
+    return ring_place(ring);
 }
 
 void rnic_shared_ring_consume(RnicSharedRing *ring, size_t n)
 {
     ring->waiting = false;
-    taken(ring, n);
-    tell_sender(ring, available(ring));
+    ring_taken(ring, n);
+    ring_tell_sender(ring, ring_available(ring));
 }

@@ -45,7 +45,7 @@ struct RnicFabricTcp {
     char *map_text;
     RnicMap *map;
 
-    uint32_t keepalive_s;       /* see set_keepalive(); 0: off */
+    uint32_t keepalive_s;       /* see tcp_set_keepalive(); 0: off */
 
     char *tls_creds_id;         /* for connections that come in */
     char *tls_client_creds_id;  /* for those that are made */
@@ -92,7 +92,8 @@ struct TcpAccepted {
 
 /* ------------------------------------------------------ host addresses */
 
-static socklen_t to_sockaddr(const RnicAddr *host, struct sockaddr_storage *ss)
+static socklen_t tcp_to_sockaddr(const RnicAddr *host,
+                                 struct sockaddr_storage *ss)
 {
     struct sockaddr_in *in = (struct sockaddr_in *)ss;
     struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)ss;
@@ -110,7 +111,7 @@ static socklen_t to_sockaddr(const RnicAddr *host, struct sockaddr_storage *ss)
     return sizeof(*in6);
 }
 
-static bool from_sockaddr(const struct sockaddr_storage *ss, RnicAddr *host)
+static bool tcp_from_sockaddr(const struct sockaddr_storage *ss, RnicAddr *host)
 {
     const struct sockaddr_in *in = (const struct sockaddr_in *)ss;
     const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)ss;
@@ -134,7 +135,7 @@ static bool from_sockaddr(const struct sockaddr_storage *ss, RnicAddr *host)
 typedef int GetName(int fd, struct sockaddr *sa, socklen_t *len);
 
 /* False with errno. */
-static bool socket_address(int fd, GetName *get_name, RnicAddr *host)
+static bool tcp_socket_address(int fd, GetName *get_name, RnicAddr *host)
 {
     struct sockaddr_storage ss = { };
     socklen_t len = sizeof(ss);
@@ -143,14 +144,14 @@ static bool socket_address(int fd, GetName *get_name, RnicAddr *host)
         return false;
     }
     errno = EAFNOSUPPORT;
-    return from_sockaddr(&ss, host);
+    return tcp_from_sockaddr(&ss, host);
 }
 
-static int socket_at(int fd, int (*call)(int, const struct sockaddr *,
-                                         socklen_t), const RnicAddr *host)
+static int tcp_socket_at(int fd, int (*call)(int, const struct sockaddr *,
+                                             socklen_t), const RnicAddr *host)
 {
     struct sockaddr_storage ss;
-    socklen_t len = to_sockaddr(host, &ss);
+    socklen_t len = tcp_to_sockaddr(host, &ss);
 
     return call(fd, (struct sockaddr *)&ss, len);
 }
@@ -158,7 +159,8 @@ static int socket_at(int fd, int (*call)(int, const struct sockaddr *,
 /* ---------------------------------------------------------------- map */
 
 /* The host address of one interface: never a group, never all of them. */
-static bool to_host(RnicFabricTcp *tcp, const RnicAddr *guest, RnicAddr *host)
+static bool tcp_to_host(RnicFabricTcp *tcp, const RnicAddr *guest,
+                        RnicAddr *host)
 {
     host->port = guest->port;
     return rnic_ip_is_unicast(guest->ip) &&
@@ -166,8 +168,8 @@ static bool to_host(RnicFabricTcp *tcp, const RnicAddr *guest, RnicAddr *host)
            rnic_ip_is_unicast(host->ip);
 }
 
-static bool any_to_host(RnicFabricTcp *tcp, const RnicAddr *guest,
-                        RnicAddr *host)
+static bool tcp_any_to_host(RnicFabricTcp *tcp, const RnicAddr *guest,
+                            RnicAddr *host)
 {
     host->port = guest->port;
     return rnic_ip_is_any(guest->ip) &&
@@ -175,8 +177,8 @@ static bool any_to_host(RnicFabricTcp *tcp, const RnicAddr *guest,
            rnic_ip_is_any(host->ip);
 }
 
-static bool to_guest(RnicFabricTcp *tcp, const RnicAddr *host,
-                     const uint8_t near[16], RnicAddr *guest)
+static bool tcp_to_guest(RnicFabricTcp *tcp, const RnicAddr *host,
+                         const uint8_t near[16], RnicAddr *guest)
 {
     char text[RNIC_IP_TEXT];
 
@@ -192,7 +194,7 @@ static bool to_guest(RnicFabricTcp *tcp, const RnicAddr *host,
 /* ------------------------------------------------------------- sockets */
 
 /* A socket for a connection to or from @host, or -1 with errno. */
-static int new_socket(const RnicAddr *host)
+static int tcp_new_socket(const RnicAddr *host)
 {
     int fd;
 
@@ -208,7 +210,7 @@ static int new_socket(const RnicAddr *host)
 }
 
 /* errno stays. */
-static void close_socket(int fd)
+static void tcp_close_socket(int fd)
 {
     int error = errno;
 
@@ -217,7 +219,7 @@ static void close_socket(int fd)
     errno = error;
 }
 
-static void set_option(int fd, int level, int option, int value)
+static void tcp_set_option(int fd, int level, int option, int value)
 {
     setsockopt(fd, level, option, &value, sizeof(value));
 }
@@ -227,7 +229,7 @@ static void set_option(int fd, int level, int option, int value)
  * without an octet, and ends the connection (ETIMEDOUT) after as many more; it
  * does so, too, when octets are not acknowledged for that long in all.
  */
-static void set_keepalive(const RnicFabricTcp *tcp, int fd)
+static void tcp_set_keepalive(const RnicFabricTcp *tcp, int fd)
 {
     int idle = tcp->keepalive_s;
 
@@ -235,25 +237,25 @@ static void set_keepalive(const RnicFabricTcp *tcp, int fd)
         return;
     }
 #if defined(TCP_KEEPIDLE) && defined(TCP_KEEPINTVL) && defined(TCP_KEEPCNT)
-    set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, idle);
-    set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL,
-               DIV_ROUND_UP(idle, KEEPALIVE_PROBES));
-    set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, KEEPALIVE_PROBES);
+    tcp_set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, idle);
+    tcp_set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL,
+                   DIV_ROUND_UP(idle, KEEPALIVE_PROBES));
+    tcp_set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, KEEPALIVE_PROBES);
 #endif
 #ifdef TCP_USER_TIMEOUT
-    set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, 2 * idle * 1000);
+    tcp_set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, 2 * idle * 1000);
 #endif
-    set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+    tcp_set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
 }
 
-static bool uses_tls(const RnicFabricTcp *tcp)
+static bool tcp_uses_tls(const RnicFabricTcp *tcp)
 {
     return tcp->tls_creds || tcp->tls_client_creds;
 }
 
 /* ---------------------------------------------------------------- dial */
 
-static RnicFabricStatus dial_status(int error)
+static RnicFabricStatus tcp_dial_status(int error)
 {
     switch (error) {
     case 0:
@@ -280,7 +282,7 @@ static RnicFabricStatus dial_status(int error)
     }
 }
 
-static int bind_local(int fd, const RnicAddr *from)
+static int tcp_bind_local(int fd, const RnicAddr *from)
 {
     socket_set_fast_reuse(fd);
 #ifdef IP_BIND_ADDRESS_NO_PORT
@@ -291,37 +293,37 @@ static int bind_local(int fd, const RnicAddr *from)
         setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof(on));
     }
 #endif
-    return socket_at(fd, bind, from);
+    return tcp_socket_at(fd, bind, from);
 }
 
 /* @from: any-address if the host is to choose.  -1 with errno. */
-static int connect_from(const RnicFabricTcp *tcp, const RnicAddr *from,
-                        const RnicAddr *to)
+static int tcp_connect_from(const RnicFabricTcp *tcp, const RnicAddr *from,
+                            const RnicAddr *to)
 {
-    int fd = new_socket(to);
+    int fd = tcp_new_socket(to);
 
     if (fd < 0) {
         return -1;
     }
     qemu_socket_set_nonblock(fd);
     socket_set_nodelay(fd);
-    set_keepalive(tcp, fd);
-    if ((!rnic_ip_is_any(from->ip) && bind_local(fd, from) < 0) ||
-        (socket_at(fd, connect, to) < 0 && errno != EINPROGRESS)) {
-        close_socket(fd);
+    tcp_set_keepalive(tcp, fd);
+    if ((!rnic_ip_is_any(from->ip) && tcp_bind_local(fd, from) < 0) ||
+        (tcp_socket_at(fd, connect, to) < 0 && errno != EINPROGRESS)) {
+        tcp_close_socket(fd);
         return -1;
     }
     return fd;
 }
 
 /* The host cannot give this port, or not towards this destination. */
-static bool is_port_trouble(int error)
+static bool tcp_is_port_trouble(int error)
 {
     return error == EADDRINUSE || error == EADDRNOTAVAIL || error == EACCES;
 }
 
 /* Why the connection attempt of @fd failed, 0 if it did not. */
-static int connect_error(int fd, RnicAddr *host_local)
+static int tcp_connect_error(int fd, RnicAddr *host_local)
 {
     RnicAddr host_remote;
     int error = 0;
@@ -329,8 +331,8 @@ static int connect_error(int fd, RnicAddr *host_local)
 
     if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) < 0 ||
         (error == 0 &&
-         (!socket_address(fd, getpeername, &host_remote) ||
-          !socket_address(fd, getsockname, host_local)))) {
+         (!tcp_socket_address(fd, getpeername, &host_remote) ||
+          !tcp_socket_address(fd, getsockname, host_local)))) {
         return errno;
     }
     /* TCP connects a socket to itself if nobody else listens there. */
@@ -341,11 +343,11 @@ static int connect_error(int fd, RnicAddr *host_local)
     return error;
 }
 
-static void dial_free(TcpDial *d)
+static void tcp_dial_free(TcpDial *d)
 {
     if (d->fd >= 0) {
         qemu_set_fd_handler(d->fd, NULL, NULL, NULL);
-        close_socket(d->fd);
+        tcp_close_socket(d->fd);
     }
     if (d->handshake) {
         rnic_tls_cancel(d->handshake);
@@ -354,35 +356,35 @@ static void dial_free(TcpDial *d)
     g_free(d);
 }
 
-static void dial_end(TcpDial *d, RnicFabricStatus status, RnicTransport *t)
+static void tcp_dial_end(TcpDial *d, RnicFabricStatus status, RnicTransport *t)
 {
     RnicFabricDial dial = d->dial;
     RnicAddr local = d->local;
 
-    dial_free(d);
+    tcp_dial_free(d);
     rnic_fabric_dialed(&dial, status, t, t ? &local : NULL);
 }
 
-static void dial_encrypted(void *opaque, RnicTransport *t, const char *why)
+static void tcp_dial_encrypted(void *opaque, RnicTransport *t, const char *why)
 {
     TcpDial *d = opaque;
 
     d->handshake = NULL;
-    dial_end(d, t ? RNIC_FABRIC_OK : RNIC_FABRIC_TLS, t);
+    tcp_dial_end(d, t ? RNIC_FABRIC_OK : RNIC_FABRIC_TLS, t);
 }
 
 /* As for QEMU's other users: the name is the one dialed, if not told. */
-static void dial_encrypt(TcpDial *d, RnicTransport *t)
+static void tcp_dial_encrypt(TcpDial *d, RnicTransport *t)
 {
     char text[RNIC_IP_TEXT];
     const char *host = rnic_ip_text(d->to.ip, text);
 
     d->handshake = rnic_tls_handshake(t, d->tcp->tls_client_creds, false,
                                       d->tcp->tls_hostname ?: host, host,
-                                      dial_encrypted, d);
+                                      tcp_dial_encrypted, d);
 }
 
-static void dial_connected(TcpDial *d)
+static void tcp_dial_connected(TcpDial *d)
 {
     RnicTransport *t;
 
@@ -390,37 +392,37 @@ static void dial_connected(TcpDial *d)
     t = rnic_socket_transport_new(d->fd);
     d->fd = -1;
     if (d->tcp->tls_client_creds) {
-        dial_encrypt(d, t);
+        tcp_dial_encrypt(d, t);
     } else {
-        dial_end(d, RNIC_FABRIC_OK, t);
+        tcp_dial_end(d, RNIC_FABRIC_OK, t);
     }
 }
 
-static void dial_writable(void *opaque)
+static void tcp_dial_writable(void *opaque)
 {
     TcpDial *d = opaque;
     RnicAddr host;
-    int error = connect_error(d->fd, &host);
+    int error = tcp_connect_error(d->fd, &host);
 
     if (error) {
         trace_rnic_err_fabric_host("connect", error);
-        dial_end(d, dial_status(error), NULL);
-    } else if (!to_guest(d->tcp, &host, d->near, &d->local)) {
-        dial_end(d, RNIC_FABRIC_OUTSIDE_MAP, NULL);
+        tcp_dial_end(d, tcp_dial_status(error), NULL);
+    } else if (!tcp_to_guest(d->tcp, &host, d->near, &d->local)) {
+        tcp_dial_end(d, RNIC_FABRIC_OUTSIDE_MAP, NULL);
     } else {
-        dial_connected(d);
+        tcp_dial_connected(d);
     }
 }
 
 /* A socket that is connecting, or -1 and *@status. */
-static int begin_connect(RnicFabricTcp *tcp, const RnicAddr *local,
-                         const RnicAddr *to, RnicFabricStatus *status)
+static int tcp_begin_connect(RnicFabricTcp *tcp, const RnicAddr *local,
+                             const RnicAddr *to, RnicFabricStatus *status)
 {
     bool any = rnic_ip_is_any(local->ip);
     RnicAddr from = { };
     int fd;
 
-    if (!any && !to_host(tcp, local, &from)) {
+    if (!any && !tcp_to_host(tcp, local, &from)) {
         *status = RNIC_FABRIC_OUTSIDE_MAP;
         return -1;
     }
@@ -428,14 +430,14 @@ static int begin_connect(RnicFabricTcp *tcp, const RnicAddr *local,
         *status = RNIC_FABRIC_UNREACHABLE;
         return -1;
     }
-    fd = connect_from(tcp, &from, to);
-    if (fd < 0 && from.port && is_port_trouble(errno)) {
+    fd = tcp_connect_from(tcp, &from, to);
+    if (fd < 0 && from.port && tcp_is_port_trouble(errno)) {
         from.port = 0;
-        fd = connect_from(tcp, &from, to);
+        fd = tcp_connect_from(tcp, &from, to);
     }
     if (fd < 0) {
         trace_rnic_err_fabric_host("dial", errno);
-        *status = dial_status(errno);
+        *status = tcp_dial_status(errno);
     }
     return fd;
 }
@@ -450,16 +452,16 @@ static RnicFabricDial *fabric_tcp_dial(RnicFabric *f, const RnicAddr *local,
     TcpDial *d;
     int fd;
 
-    if (uses_tls(tcp) && !tcp->tls_client_creds) {
+    if (tcp_uses_tls(tcp) && !tcp->tls_client_creds) {
         trace_rnic_err_tls_no_creds("dial");
         *status = RNIC_FABRIC_ERROR;
         return NULL;
     }
-    if (!to_host(tcp, remote, &to)) {
+    if (!tcp_to_host(tcp, remote, &to)) {
         *status = RNIC_FABRIC_OUTSIDE_MAP;
         return NULL;
     }
-    fd = begin_connect(tcp, local, &to, status);
+    fd = tcp_begin_connect(tcp, local, &to, status);
     if (fd < 0) {
         return NULL;
     }
@@ -470,19 +472,19 @@ static RnicFabricDial *fabric_tcp_dial(RnicFabric *f, const RnicAddr *local,
     d->to = to;
     memcpy(d->near, rnic_ip_is_any(local->ip) ? remote->ip : local->ip,
            sizeof(d->near));
-    qemu_set_fd_handler(fd, NULL, dial_writable, d);
+    qemu_set_fd_handler(fd, NULL, tcp_dial_writable, d);
     return &d->dial;
 }
 
 static void fabric_tcp_cancel(RnicFabric *f, RnicFabricDial *dial)
 {
-    dial_free(container_of(dial, TcpDial, dial));
+    tcp_dial_free(container_of(dial, TcpDial, dial));
 }
 
 /* -------------------------------------------------------------- accept */
 
-static void deliver(RnicFabricListener *l, RnicTransport *t,
-                    const RnicAddr *local, const RnicAddr *remote)
+static void tcp_deliver(RnicFabricListener *l, RnicTransport *t,
+                        const RnicAddr *local, const RnicAddr *remote)
 {
     char text[RNIC_IP_TEXT];
 
@@ -491,7 +493,7 @@ static void deliver(RnicFabricListener *l, RnicTransport *t,
     l->accept(l->opaque, t, local, remote);
 }
 
-static void accepted_free(TcpAccepted *a)
+static void tcp_accepted_free(TcpAccepted *a)
 {
     QLIST_REMOVE(a, next);
     a->listener->handshakes_count--;
@@ -501,22 +503,23 @@ static void accepted_free(TcpAccepted *a)
     g_free(a);
 }
 
-static void accepted_encrypted(void *opaque, RnicTransport *t, const char *why)
+static void tcp_accepted_encrypted(void *opaque, RnicTransport *t,
+                                   const char *why)
 {
     TcpAccepted *a = opaque;
     RnicFabricListener *l = a->listener;
     RnicAddr local = a->local, remote = a->remote;
 
     a->handshake = NULL;
-    accepted_free(a);
+    tcp_accepted_free(a);
     if (t) {
-        deliver(l, t, &local, &remote);
+        tcp_deliver(l, t, &local, &remote);
     }
 }
 
 /* Takes @t.  At most as many handshakes are under way as the backlog has. */
-static void accept_encrypt(RnicFabricListener *l, RnicTransport *t,
-                           const RnicAddr *local, const RnicAddr *remote)
+static void tcp_accept_encrypt(RnicFabricListener *l, RnicTransport *t,
+                               const RnicAddr *local, const RnicAddr *remote)
 {
     char text[RNIC_IP_TEXT];
     TcpAccepted *a;
@@ -535,36 +538,36 @@ static void accept_encrypt(RnicFabricListener *l, RnicTransport *t,
     a->handshake = rnic_tls_handshake(t, l->tcp->tls_creds, true,
                                       l->tcp->tls_authz,
                                       rnic_ip_text(remote->ip, text),
-                                      accepted_encrypted, a);
+                                      tcp_accepted_encrypted, a);
 }
 
 /* Takes @fd. */
-static void accepted(void *opaque, int fd)
+static void tcp_accepted(void *opaque, int fd)
 {
     RnicFabricListener *l = opaque;
     RnicAddr host, local, remote;
     RnicTransport *t;
 
-    if (!socket_address(fd, getpeername, &host) ||
-        !to_guest(l->tcp, &host, l->local.ip, &remote) ||
-        !socket_address(fd, getsockname, &host) ||
-        !to_guest(l->tcp, &host, l->local.ip, &local)) {
-        close_socket(fd);
+    if (!tcp_socket_address(fd, getpeername, &host) ||
+        !tcp_to_guest(l->tcp, &host, l->local.ip, &remote) ||
+        !tcp_socket_address(fd, getsockname, &host) ||
+        !tcp_to_guest(l->tcp, &host, l->local.ip, &local)) {
+        tcp_close_socket(fd);
         return;
     }
     socket_set_nodelay(fd);
-    set_keepalive(l->tcp, fd);
+    tcp_set_keepalive(l->tcp, fd);
     t = rnic_socket_transport_new(fd);
     if (l->tcp->tls_creds) {
-        accept_encrypt(l, t, &local, &remote);
+        tcp_accept_encrypt(l, t, &local, &remote);
     } else {
-        deliver(l, t, &local, &remote);
+        tcp_deliver(l, t, &local, &remote);
     }
 }
 
 /* -------------------------------------------------------------- listen */
 
-static RnicFabricStatus listen_status(int error)
+static RnicFabricStatus tcp_listen_status(int error)
 {
     switch (error) {
     case EADDRINUSE:
@@ -580,11 +583,11 @@ static RnicFabricStatus listen_status(int error)
 }
 
 /* A non-blocking listening socket, or -1 with errno. */
-static int listen_at(const RnicAddr *host, unsigned backlog)
+static int tcp_listen_at(const RnicAddr *host, unsigned backlog)
 {
     /* :: stands for every IPv4 address as well. */
     const int v6_only = !rnic_ip_is_any(host->ip);
-    int fd = new_socket(host);
+    int fd = tcp_new_socket(host);
 
     if (fd < 0) {
         return -1;
@@ -593,23 +596,23 @@ static int listen_at(const RnicAddr *host, unsigned backlog)
     if ((!rnic_ip_is_v4(host->ip) &&
          setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &v6_only,
                     sizeof(v6_only)) < 0) ||
-        socket_at(fd, bind, host) < 0 ||
+        tcp_socket_at(fd, bind, host) < 0 ||
         listen(fd, backlog) < 0 ||
         !g_unix_set_fd_nonblocking(fd, true, NULL)) {
-        close_socket(fd);
+        tcp_close_socket(fd);
         return -1;
     }
     return fd;
 }
 
-static int listen_at_or_v4(RnicAddr *host, unsigned backlog)
+static int tcp_listen_at_or_v4(RnicAddr *host, unsigned backlog)
 {
-    int fd = listen_at(host, backlog);
+    int fd = tcp_listen_at(host, backlog);
 
     if (fd < 0 && errno == EAFNOSUPPORT && rnic_ip_is_any(host->ip)) {
         /* A host without IPv6: all addresses are IPv4 addresses. */
         host->ip[10] = host->ip[11] = 0xff;
-        fd = listen_at(host, backlog);
+        fd = tcp_listen_at(host, backlog);
     }
     return fd;
 }
@@ -626,21 +629,22 @@ static RnicFabricListener *fabric_tcp_listen(RnicFabric *f,
     RnicAddr host;
     int fd;
 
-    if (uses_tls(tcp) && !tcp->tls_creds) {
+    if (tcp_uses_tls(tcp) && !tcp->tls_creds) {
         trace_rnic_err_tls_no_creds("listen");
         *status = RNIC_FABRIC_ERROR;
         return NULL;
     }
     if (local->port == 0 ||
-        (!to_host(tcp, local, &host) && !any_to_host(tcp, local, &host))) {
+        (!tcp_to_host(tcp, local, &host) &&
+         !tcp_any_to_host(tcp, local, &host))) {
         *status = RNIC_FABRIC_INVALID_ADDRESS;
         return NULL;
     }
     backlog = MIN(MAX(backlog, BACKLOG_MIN), BACKLOG_MAX);
-    fd = listen_at_or_v4(&host, backlog);
+    fd = tcp_listen_at_or_v4(&host, backlog);
     if (fd < 0) {
         trace_rnic_err_fabric_host("listen", errno);
-        *status = listen_status(errno);
+        *status = tcp_listen_status(errno);
         return NULL;
     }
     l = g_new0(RnicFabricListener, 1);
@@ -649,7 +653,7 @@ static RnicFabricListener *fabric_tcp_listen(RnicFabric *f,
     l->backlog = backlog;
     l->accept = accept_fn;
     l->opaque = opaque;
-    l->acceptor = rnic_acceptor_new(fd, accepted, l);
+    l->acceptor = rnic_acceptor_new(fd, tcp_accepted, l);
     return l;
 }
 
@@ -658,7 +662,7 @@ static void fabric_tcp_unlisten(RnicFabric *f, RnicFabricListener *l)
     TcpAccepted *a, *next;
 
     QLIST_FOREACH_SAFE(a, &l->handshakes, next, next) {
-        accepted_free(a);
+        tcp_accepted_free(a);
     }
     rnic_acceptor_free(l->acceptor);
     object_unref(OBJECT(l->tcp));
@@ -731,7 +735,7 @@ static const TextProperty text_properties[] = {
       "id of the authz object that those who connect have to pass" },
 };
 
-static char **text_of(Object *obj, const TextProperty *property)
+static char **tcp_text_of(Object *obj, const TextProperty *property)
 {
     return (void *)((char *)RNIC_FABRIC_TCP(obj) + property->offset);
 }
@@ -739,7 +743,7 @@ static char **text_of(Object *obj, const TextProperty *property)
 static void fabric_tcp_get_text(Object *obj, Visitor *v, const char *name,
                                 void *opaque, Error **errp)
 {
-    g_autofree char *text = g_strdup(*text_of(obj, opaque) ?: "");
+    g_autofree char *text = g_strdup(*tcp_text_of(obj, opaque) ?: "");
 
     visit_type_str(v, name, &text, errp);
 }
@@ -747,7 +751,7 @@ static void fabric_tcp_get_text(Object *obj, Visitor *v, const char *name,
 static void fabric_tcp_set_text(Object *obj, Visitor *v, const char *name,
                                 void *opaque, Error **errp)
 {
-    char **text = text_of(obj, opaque);
+    char **text = tcp_text_of(obj, opaque);
     char *value;
 
     if (RNIC_FABRIC_TCP(obj)->complete) {
@@ -806,7 +810,7 @@ static void fabric_tcp_finalize(Object *obj)
     object_unref(OBJECT(tcp->tls_creds));
     object_unref(OBJECT(tcp->tls_client_creds));
     for (int i = 0; i < ARRAY_SIZE(text_properties); i++) {
-        g_free(*text_of(obj, &text_properties[i]));
+        g_free(*tcp_text_of(obj, &text_properties[i]));
     }
 }
 

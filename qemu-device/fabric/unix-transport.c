@@ -80,20 +80,20 @@ static UnixTransport *unix_of(RnicTransport *t)
 
 /* ------------------------------------------------------------- watches */
 
-static void ring_readable(void *opaque);
+static void unix_ring_readable(void *opaque);
 
 /* There may be octets in the ring that its bell will not be rung for. */
-static void look_for_more(UnixTransport *u)
+static void unix_look_for_more(UnixTransport *u)
 {
     if (u->readable && u->rx && !rnic_shared_ring_waits(u->rx)) {
         if (!u->more) {
-            u->more = aio_bh_new(u->ctx, ring_readable, u);
+            u->more = aio_bh_new(u->ctx, unix_ring_readable, u);
         }
         qemu_bh_schedule(u->more);
     }
 }
 
-static void forget_more(UnixTransport *u)
+static void unix_forget_more(UnixTransport *u)
 {
     g_clear_pointer(&u->more, qemu_bh_delete);
 }
@@ -111,8 +111,8 @@ static void unix_unref(UnixTransport *u)
     }
 }
 
-/* If the handler gives the transport to another thread, it is that one's now. */
-static void ring_readable(void *opaque)
+/* If the handler gives the transport to another thread, it is that one's. */
+static void unix_ring_readable(void *opaque)
 {
     UnixTransport *u = opaque;
     AioContext *ctx = u->ctx;
@@ -121,55 +121,55 @@ static void ring_readable(void *opaque)
     if (u->readable) {
         u->readable(u->opaque);
         if (qatomic_read(&u->ctx) == ctx) {
-            look_for_more(u);
+            unix_look_for_more(u);
         }
     }
     unix_unref(u);
 }
 
-static void socket_readable(void *opaque)
+static void unix_socket_readable(void *opaque)
 {
     UnixTransport *u = opaque;
 
     u->look = true;
-    ring_readable(u);
+    unix_ring_readable(u);
 }
 
-static void socket_writable(void *opaque)
+static void unix_socket_writable(void *opaque)
 {
     UnixTransport *u = opaque;
 
     u->writable(u->opaque);
 }
 
-static void update_watches(UnixTransport *u);
+static void unix_update_watches(UnixTransport *u);
 
-static void rx_rung(void *opaque)
+static void unix_rx_rung(void *opaque)
 {
     UnixTransport *u = opaque;
 
     if (!rnic_shared_ring_rung(u->rx)) {
         u->rx_silent = true;
-        update_watches(u);
+        unix_update_watches(u);
     }
-    ring_readable(u);
+    unix_ring_readable(u);
 }
 
-static void tx_rung(void *opaque)
+static void unix_tx_rung(void *opaque)
 {
     UnixTransport *u = opaque;
 
     if (!rnic_shared_ring_rung(u->tx)) {
         u->tx_silent = true;
-        update_watches(u);
+        unix_update_watches(u);
     }
     if (u->writable) {
         u->writable(u->opaque);
     }
 }
 
-static void set_watch(UnixTransport *u, Watch *w, int fd, IOHandler *read,
-                      IOHandler *write)
+static void unix_set_watch(UnixTransport *u, Watch *w, int fd, IOHandler *read,
+                           IOHandler *write)
 {
     if (w->read != read || w->write != write) {
         *w = (Watch) { read, write };
@@ -181,30 +181,30 @@ static void set_watch(UnixTransport *u, Watch *w, int fd, IOHandler *read,
  * The bells are watched all the time, whether anybody waits or not: QEMU looks
  * through all descriptors of a thread for one that is new.
  */
-static void update_watches(UnixTransport *u)
+static void unix_update_watches(UnixTransport *u)
 {
     bool any = u->readable || u->writable;
 
-    set_watch(u, &u->socket_watch, u->fd,
-              u->readable && !u->ended ? socket_readable : NULL,
-              u->writable && !u->tx ? socket_writable : NULL);
+    unix_set_watch(u, &u->socket_watch, u->fd,
+                   u->readable && !u->ended ? unix_socket_readable : NULL,
+                   u->writable && !u->tx ? unix_socket_writable : NULL);
     if (u->rx) {
-        set_watch(u, &u->rx_watch, rnic_shared_ring_bell(u->rx),
-                  any && !u->rx_silent ? rx_rung : NULL, NULL);
+        unix_set_watch(u, &u->rx_watch, rnic_shared_ring_bell(u->rx),
+                       any && !u->rx_silent ? unix_rx_rung : NULL, NULL);
     }
     if (u->tx) {
-        set_watch(u, &u->tx_watch, rnic_shared_ring_bell(u->tx),
-                  any && !u->tx_silent ? tx_rung : NULL, NULL);
+        unix_set_watch(u, &u->tx_watch, rnic_shared_ring_bell(u->tx),
+                       any && !u->tx_silent ? unix_tx_rung : NULL, NULL);
     }
 }
 
 static void unix_leave_loop(UnixTransport *u)
 {
-    forget_more(u);
+    unix_forget_more(u);
     u->readable = NULL;
     u->writable = NULL;
     if (u->ctx) {
-        update_watches(u);
+        unix_update_watches(u);
         qatomic_set(&u->ctx, NULL);
     }
 }
@@ -220,19 +220,19 @@ static void unix_set_handlers(RnicTransport *t, AioContext *ctx,
         return;
     }
     if (!readable) {
-        forget_more(u);
+        unix_forget_more(u);
     }
     qatomic_set(&u->ctx, ctx);
     u->readable = readable;
     u->writable = writable;
     u->opaque = opaque;
-    update_watches(u);
-    look_for_more(u);
+    unix_update_watches(u);
+    unix_look_for_more(u);
 }
 
 /* --------------------------------------------------------------- offer */
 
-static gpointer make_offer(gpointer unused)
+static gpointer unix_make_offer(gpointer unused)
 {
     int fd = qemu_memfd_create("rnic-offer", sizeof(offer_text), false, 0,
                                F_SEAL_SHRINK | F_SEAL_GROW, NULL);
@@ -247,15 +247,15 @@ static gpointer make_offer(gpointer unused)
 }
 
 /* The same for all streams of the process, or -1. */
-static int offer(void)
+static int unix_offer(void)
 {
     static GOnce once = G_ONCE_INIT;
 
-    return GPOINTER_TO_INT(g_once(&once, make_offer, NULL));
+    return GPOINTER_TO_INT(g_once(&once, unix_make_offer, NULL));
 }
 
 /* One of another version is none. */
-static bool is_offer(int fd)
+static bool unix_is_offer(int fd)
 {
     char text[sizeof(offer_text)];
 
@@ -270,12 +270,12 @@ static bool is_offer(int fd)
  * operation, close(2) too, waits for as long as the peer likes (FUSE).  These
  * two questions are answered by the kernel alone.
  */
-static bool is_memory(int fd)
+static bool unix_is_memory(int fd)
 {
     return fcntl(fd, F_GET_SEALS) >= 0;
 }
 
-static bool is_unix_socket(int fd)
+static bool unix_is_unix_socket(int fd)
 {
     int domain;
     socklen_t len = sizeof(domain);
@@ -287,12 +287,12 @@ static bool is_unix_socket(int fd)
 static int closers;             /* all threads' */
 
 /* While too many wait, streams are plain sockets to both ends. */
-static bool may_take_descriptors(void)
+static bool unix_may_take_descriptors(void)
 {
     return qatomic_read(&closers) < CLOSERS_MAX;
 }
 
-static void *close_and_end(void *opaque)
+static void *unix_close_and_end(void *opaque)
 {
     close(GPOINTER_TO_INT(opaque));
     qatomic_dec(&closers);
@@ -304,14 +304,14 @@ static void *close_and_end(void *opaque)
  * too many of them it stays open instead: only streams that were offered rings
  * before can bring more.
  */
-static void close_unknown(int fd)
+static void unix_close_unknown(int fd)
 {
     QemuThread thread;
 
-    if (is_memory(fd) || is_unix_socket(fd)) {
+    if (unix_is_memory(fd) || unix_is_unix_socket(fd)) {
         close(fd);
     } else if (qatomic_fetch_inc(&closers) < CLOSERS_MAX) {
-        qemu_thread_create(&thread, "rnic-close", close_and_end,
+        qemu_thread_create(&thread, "rnic-close", unix_close_and_end,
                            GINT_TO_POINTER(fd), QEMU_THREAD_DETACHED);
     } else {
         qatomic_dec(&closers);
@@ -319,23 +319,23 @@ static void close_unknown(int fd)
     }
 }
 
-static void close_all(const int *fds, size_t count)
+static void unix_close_all(const int *fds, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        close_unknown(fds[i]);
+        unix_close_unknown(fds[i]);
     }
 }
 
 /* ---------------------------------------------------------------- read */
 
-static bool ended_both_ways(int fd)
+static bool unix_ended_both_ways(int fd)
 {
     struct pollfd p = { .fd = fd };
 
     return poll(&p, 1, 0) == 1 && (p.revents & POLLHUP);
 }
 
-static bool take_ring(UnixTransport *u, int memory, int bell)
+static bool unix_take_ring(UnixTransport *u, int memory, int bell)
 {
     u->rx = rnic_shared_ring_open(memory, bell);
     if (!u->rx) {
@@ -343,29 +343,30 @@ static bool take_ring(UnixTransport *u, int memory, int bell)
         return false;
     }
     trace_rnic_fabric_unix_ring(u, "received");
-    update_watches(u);
+    unix_update_watches(u);
     return true;
 }
 
 /* Takes them. */
-static bool take_descriptors(UnixTransport *u, const int *fds, size_t count)
+static bool unix_take_descriptors(UnixTransport *u, const int *fds,
+                                  size_t count)
 {
-    if (count == 1 && is_memory(fds[0])) {
-        u->peer_takes_rings |= is_offer(fds[0]);
+    if (count == 1 && unix_is_memory(fds[0])) {
+        u->peer_takes_rings |= unix_is_offer(fds[0]);
         close(fds[0]);
         return true;
     }
-    if (count == 2 && u->offered && !u->rx && is_memory(fds[0]) &&
-        is_unix_socket(fds[1])) {
-        return take_ring(u, fds[0], fds[1]);
+    if (count == 2 && u->offered && !u->rx && unix_is_memory(fds[0]) &&
+        unix_is_unix_socket(fds[1])) {
+        return unix_take_ring(u, fds[0], fds[1]);
     }
     trace_rnic_err_fabric_unix_descriptors(u, count);
-    close_all(fds, count);
+    unix_close_all(fds, count);
     return false;
 }
 
 /* False: descriptors that do not belong there, or that there is no room for. */
-static bool take_control(UnixTransport *u, struct msghdr *msg)
+static bool unix_take_control(UnixTransport *u, struct msghdr *msg)
 {
     struct cmsghdr *header = CMSG_FIRSTHDR(msg);
     bool whole = !(msg->msg_flags & MSG_CTRUNC);
@@ -379,21 +380,21 @@ static bool take_control(UnixTransport *u, struct msghdr *msg)
     }
     if (!whole) {
         trace_rnic_err_fabric_unix_lost_descriptors(u);
-        close_all(fds, count);
+        unix_close_all(fds, count);
         return false;
     }
-    return count == 0 || take_descriptors(u, fds, count);
+    return count == 0 || unix_take_descriptors(u, fds, count);
 }
 
-static ssize_t read_socket(UnixTransport *u, const struct iovec *iov,
-                           size_t niov)
+static ssize_t unix_read_socket(UnixTransport *u, const struct iovec *iov,
+                                size_t niov)
 {
     union {
         struct cmsghdr header;
         char space[CMSG_SPACE(2 * sizeof(int))];
     } control;
     /* Of an end that has offered nothing nothing is expected. */
-    bool take = u->offered || may_take_descriptors();
+    bool take = u->offered || unix_may_take_descriptors();
     struct msghdr msg = {
         .msg_iov = (struct iovec *)iov,
         .msg_iovlen = niov,
@@ -403,7 +404,7 @@ static ssize_t read_socket(UnixTransport *u, const struct iovec *iov,
     ssize_t n = RETRY_ON_EINTR(recvmsg(u->fd, &msg,
                                        MSG_CMSG_CLOEXEC));
 
-    if (n >= 0 && take && !take_control(u, &msg)) {
+    if (n >= 0 && take && !unix_take_control(u, &msg)) {
         errno = EPROTO;
         return -1;
     }
@@ -411,7 +412,7 @@ static ssize_t read_socket(UnixTransport *u, const struct iovec *iov,
 }
 
 /* The ring is empty. */
-static ssize_t look_at_socket(UnixTransport *u)
+static ssize_t unix_look_at_socket(UnixTransport *u)
 {
     char octet;
     ssize_t n = RETRY_ON_EINTR(recv(u->fd, &octet, 1, 0));
@@ -427,8 +428,8 @@ static ssize_t look_at_socket(UnixTransport *u)
     return n;
 }
 
-static ssize_t read_ring(UnixTransport *u, const struct iovec *iov,
-                         size_t niov)
+static ssize_t unix_read_ring(UnixTransport *u, const struct iovec *iov,
+                              size_t niov)
 {
     ssize_t n = rnic_shared_ring_read(u->rx, iov, niov);
 
@@ -439,10 +440,10 @@ static ssize_t read_ring(UnixTransport *u, const struct iovec *iov,
         errno = EAGAIN;
         return -1;
     }
-    n = look_at_socket(u);
+    n = unix_look_at_socket(u);
     if (n == 0) {
         u->ended = true;
-        update_watches(u);
+        unix_update_watches(u);
         /* What was put there before the end. */
         n = rnic_shared_ring_read(u->rx, iov, niov);
     }
@@ -453,9 +454,10 @@ static ssize_t unix_readv(RnicTransport *t, const struct iovec *iov,
                           size_t niov)
 {
     UnixTransport *u = unix_of(t);
-    ssize_t n = u->rx ? read_ring(u, iov, niov) : read_socket(u, iov, niov);
+    ssize_t n = u->rx ? unix_read_ring(u, iov, niov)
+                      : unix_read_socket(u, iov, niov);
 
-    if (n == 0 && !u->fin_sent && ended_both_ways(u->fd)) {
+    if (n == 0 && !u->fin_sent && unix_ended_both_ways(u->fd)) {
         errno = ECONNRESET;
         n = -1;
     }
@@ -465,8 +467,8 @@ static ssize_t unix_readv(RnicTransport *t, const struct iovec *iov,
 /* --------------------------------------------------------------- write */
 
 /* As sendmsg(), with so many descriptors: one or two. */
-static ssize_t send_with(UnixTransport *u, const struct iovec *iov,
-                         size_t niov, const int *fds, unsigned count)
+static ssize_t unix_send_with(UnixTransport *u, const struct iovec *iov,
+                              size_t niov, const int *fds, unsigned count)
 {
     union {
         struct cmsghdr header;
@@ -491,7 +493,7 @@ static ssize_t send_with(UnixTransport *u, const struct iovec *iov,
 static int rings;               /* to send by; all threads' */
 
 /* One more descriptor for the transport; the bell of a ring. */
-static bool borrow(UnixTransport *u)
+static bool unix_borrow(UnixTransport *u)
 {
     bool ok = rnic_descriptors_take(1);
 
@@ -499,29 +501,29 @@ static bool borrow(UnixTransport *u)
     return ok;
 }
 
-static void give_back(UnixTransport *u)
+static void unix_give_back(UnixTransport *u)
 {
     u->descriptors--;
     rnic_descriptors_release(1);
 }
 
 /* To be asked before the first octets.  The ring's descriptor is taken now. */
-static bool may_offer(UnixTransport *u)
+static bool unix_may_offer(UnixTransport *u)
 {
-    return u->rings && u->sent == 0 && may_take_descriptors() &&
-           (u->descriptors > 1 || borrow(u));
+    return u->rings && u->sent == 0 && unix_may_take_descriptors() &&
+           (u->descriptors > 1 || unix_borrow(u));
 }
 
-static void free_tx(UnixTransport *u)
+static void unix_free_tx(UnixTransport *u)
 {
     if (u->tx) {
         g_clear_pointer(&u->tx, rnic_shared_ring_free);
         qatomic_dec(&rings);
-        give_back(u);
+        unix_give_back(u);
     }
 }
 
-static void tell(UnixTransport *u)
+static void unix_tell(UnixTransport *u)
 {
     if (u->tx && !u->corked) {
         rnic_shared_ring_tell(u->tx);
@@ -533,19 +535,19 @@ static void unix_cork(RnicTransport *t, bool corked)
     UnixTransport *u = unix_of(t);
 
     u->corked = corked;
-    tell(u);
+    unix_tell(u);
 }
 
 /* @before octets have left otherwise. */
-static ssize_t write_ring(UnixTransport *u, const struct iovec *iov,
-                          size_t niov, size_t before)
+static ssize_t unix_write_ring(UnixTransport *u, const struct iovec *iov,
+                               size_t niov, size_t before)
 {
     ssize_t n = rnic_shared_ring_write(u->tx, iov, niov);
 
     if (n < 0) {
         return -1;
     }
-    tell(u);
+    unix_tell(u);
     if (n + before == 0) {
         errno = EAGAIN;
         return -1;
@@ -553,21 +555,21 @@ static ssize_t write_ring(UnixTransport *u, const struct iovec *iov,
     return n + before;
 }
 
-static bool wants_ring(const UnixTransport *u)
+static bool unix_wants_ring(const UnixTransport *u)
 {
     return u->rings && u->peer_takes_rings && u->sent >= RING_AFTER;
 }
 
 /* The ring, with its receiver's descriptors in @fds; or NULL. */
-static RnicSharedRing *new_ring(UnixTransport *u, int *fds)
+static RnicSharedRing *unix_new_ring(UnixTransport *u, int *fds)
 {
     RnicSharedRing *ring = NULL;
 
-    if (qatomic_fetch_inc(&rings) < RINGS_MAX && borrow(u)) {
+    if (qatomic_fetch_inc(&rings) < RINGS_MAX && unix_borrow(u)) {
         ring = rnic_shared_ring_create(&fds[0], &fds[1]);
         if (!ring) {
             trace_rnic_err_fabric_host("ring", errno);
-            give_back(u);
+            unix_give_back(u);
         }
     }
     if (!ring) {
@@ -577,11 +579,12 @@ static RnicSharedRing *new_ring(UnixTransport *u, int *fds)
     return ring;
 }
 
-/* Give the ring to the peer, with one octet.  As send_with(). */
-static ssize_t send_ring(UnixTransport *u, int *fds, const struct iovec *iov)
+/* Give the ring to the peer, with one octet.  As unix_send_with(). */
+static ssize_t unix_send_ring(UnixTransport *u, int *fds,
+                              const struct iovec *iov)
 {
     struct iovec octet = { iov->iov_base, 1 };
-    ssize_t n = send_with(u, &octet, 1, fds, 2);
+    ssize_t n = unix_send_with(u, &octet, 1, fds, 2);
     int error = errno;
 
     close(fds[0]);
@@ -591,14 +594,14 @@ static ssize_t send_ring(UnixTransport *u, int *fds, const struct iovec *iov)
 }
 
 /* As unix_writev(); 0 if there is no ring to be had. */
-static ssize_t begin_ring(UnixTransport *u, const struct iovec *iov,
-                          size_t niov)
+static ssize_t unix_begin_ring(UnixTransport *u, const struct iovec *iov,
+                               size_t niov)
 {
     g_autofree struct iovec *copy = g_memdup2(iov, niov * sizeof(*iov));
     struct iovec *rest = copy;
     unsigned count = niov;
     int fds[2];
-    RnicSharedRing *ring = new_ring(u, fds);
+    RnicSharedRing *ring = unix_new_ring(u, fds);
     ssize_t n;
 
     if (!ring) {
@@ -608,26 +611,26 @@ static ssize_t begin_ring(UnixTransport *u, const struct iovec *iov,
         rest++;
         count--;
     }
-    n = send_ring(u, fds, rest);
+    n = unix_send_ring(u, fds, rest);
     u->tx = ring;
     if (n != 1) {
         int error = errno;
 
-        free_tx(u);
+        unix_free_tx(u);
         errno = error;
         return n;
     }
     trace_rnic_fabric_unix_ring(u, "sent");
-    update_watches(u);
+    unix_update_watches(u);
     iov_discard_front(&rest, &count, 1);
-    return write_ring(u, rest, count, 1);
+    return unix_write_ring(u, rest, count, 1);
 }
 
-static ssize_t write_socket(UnixTransport *u, const struct iovec *iov,
-                            size_t niov)
+static ssize_t unix_write_socket(UnixTransport *u, const struct iovec *iov,
+                                 size_t niov)
 {
-    int fd = may_offer(u) ? offer() : -1;
-    ssize_t n = send_with(u, iov, niov, &fd, fd >= 0);
+    int fd = unix_may_offer(u) ? unix_offer() : -1;
+    ssize_t n = unix_send_with(u, iov, niov, &fd, fd >= 0);
 
     if (n > 0) {
         u->offered |= fd >= 0;
@@ -643,12 +646,12 @@ static ssize_t unix_writev(RnicTransport *t, const struct iovec *iov,
     ssize_t n = 0;
 
     if (u->tx) {
-        return write_ring(u, iov, niov, 0);
+        return unix_write_ring(u, iov, niov, 0);
     }
-    if (wants_ring(u) && iov_size(iov, niov) > 0) {
-        n = begin_ring(u, iov, niov);
+    if (unix_wants_ring(u) && iov_size(iov, niov) > 0) {
+        n = unix_begin_ring(u, iov, niov);
     }
-    return n ? n : write_socket(u, iov, niov);
+    return n ? n : unix_write_socket(u, iov, niov);
 }
 
 static size_t unix_room(RnicTransport *t)
@@ -706,7 +709,7 @@ static void unix_close(RnicTransport *t, bool reset)
     UnixTransport *u = unix_of(t);
 
     unix_leave_loop(u);
-    free_tx(u);
+    unix_free_tx(u);
     g_clear_pointer(&u->rx, rnic_shared_ring_free);
     close(u->fd);
     rnic_descriptors_release(u->descriptors);

@@ -89,8 +89,8 @@ struct RnicFabricListener {
 
 /* --------------------------------------------------------------- names */
 
-static struct sockaddr_un to_sockaddr(const RnicFabricUnix *u,
-                                      const RnicAddr *addr)
+static struct sockaddr_un unix_to_sockaddr(const RnicFabricUnix *u,
+                                           const RnicAddr *addr)
 {
     struct sockaddr_un un = { .sun_family = AF_UNIX };
     const char *format = rnic_ip_is_v4(addr->ip) ? "%s/%s:%u" : "%s/[%s]:%u";
@@ -102,7 +102,7 @@ static struct sockaddr_un to_sockaddr(const RnicFabricUnix *u,
     return un;
 }
 
-static bool parse_ip(const char *text, RnicAddr *addr)
+static bool unix_parse_ip(const char *text, RnicAddr *addr)
 {
     g_autofree char *inner = NULL;
     size_t len = strlen(text);
@@ -124,7 +124,7 @@ static bool parse_ip(const char *text, RnicAddr *addr)
  * The address in a socket's name.  The directory may have another path where
  * the peer runs: only the last part counts.
  */
-static bool from_name(const char *path, RnicAddr *addr)
+static bool unix_from_name(const char *path, RnicAddr *addr)
 {
     g_autofree char *name = g_path_get_basename(path);
     char *colon = strrchr(name, ':');
@@ -137,10 +137,10 @@ static bool from_name(const char *path, RnicAddr *addr)
     }
     *colon = 0;
     addr->port = port;
-    return parse_ip(name, addr) && rnic_ip_is_unicast(addr->ip);
+    return unix_parse_ip(name, addr) && rnic_ip_is_unicast(addr->ip);
 }
 
-static bool peer_address(int fd, RnicAddr *addr)
+static bool unix_peer_address(int fd, RnicAddr *addr)
 {
     struct sockaddr_un un = { };
     socklen_t len = sizeof(un);
@@ -151,22 +151,22 @@ static bool peer_address(int fd, RnicAddr *addr)
         return false;
     }
     path = g_strndup(un.sun_path, sizeof(un.sun_path));
-    if (!from_name(path, addr)) {
+    if (!unix_from_name(path, addr)) {
         trace_rnic_err_fabric_unix_peer(path);
         return false;
     }
     return true;
 }
 
-static int socket_at(int fd, int (*call)(int, const struct sockaddr *,
-                                         socklen_t),
-                     const struct sockaddr_un *un)
+static int unix_socket_at(int fd, int (*call)(int, const struct sockaddr *,
+                                              socklen_t),
+                          const struct sockaddr_un *un)
 {
     return call(fd, (const struct sockaddr *)un, sizeof(*un));
 }
 
 /* A non-blocking socket, or -1 with errno. */
-static int new_socket(void)
+static int unix_new_socket(void)
 {
     int fd;
 
@@ -183,7 +183,7 @@ static int new_socket(void)
 }
 
 /* errno stays. */
-static void close_socket(int fd)
+static void unix_close_socket(int fd)
 {
     int error = errno;
 
@@ -194,12 +194,12 @@ static void close_socket(int fd)
 
 /* ---------------------------------------------------------------- dial */
 
-static bool is_reachable(const RnicAddr *addr)
+static bool unix_is_reachable(const RnicAddr *addr)
 {
     return rnic_ip_is_unicast(addr->ip);
 }
 
-static void port_free(void *opaque)
+static void unix_port_free(void *opaque)
 {
     TakenPort *taken = opaque;
 
@@ -209,30 +209,30 @@ static void port_free(void *opaque)
 }
 
 /* The stream ends in its worker; the ports are the main loop's. */
-static void port_free_soon(void *taken)
+static void unix_port_free_soon(void *taken)
 {
-    aio_bh_schedule_oneshot(qemu_get_aio_context(), port_free, taken);
+    aio_bh_schedule_oneshot(qemu_get_aio_context(), unix_port_free, taken);
 }
 
 /* A dialed stream: its port is free again when it is gone. */
-static RnicTransport *new_dialed(RnicFabricUnix *u, int fd, uint16_t port)
+static RnicTransport *unix_new_dialed(RnicFabricUnix *u, int fd, uint16_t port)
 {
     TakenPort *taken = g_new(TakenPort, 1);
 
     *taken = (TakenPort) { RNIC_FABRIC_UNIX(object_ref(OBJECT(u))), port };
-    return rnic_unix_transport_new(fd, u->rings, port_free_soon, taken);
+    return rnic_unix_transport_new(fd, u->rings, unix_port_free_soon, taken);
 }
 
 /* The name of this end.  False with errno; EADDRINUSE: try another port. */
-static bool bind_name(int fd, RnicFabricUnix *u, const RnicAddr *local)
+static bool unix_bind_name(int fd, RnicFabricUnix *u, const RnicAddr *local)
 {
-    struct sockaddr_un un = to_sockaddr(u, local);
+    struct sockaddr_un un = unix_to_sockaddr(u, local);
 
     if (test_bit(local->port, u->ports)) {
         errno = EADDRINUSE;
         return false;
     }
-    if (socket_at(fd, bind, &un) < 0) {
+    if (unix_socket_at(fd, bind, &un) < 0) {
         return false;
     }
     unlink(un.sun_path);
@@ -240,7 +240,7 @@ static bool bind_name(int fd, RnicFabricUnix *u, const RnicAddr *local)
     return true;
 }
 
-static uint16_t take_port(RnicFabricUnix *u)
+static uint16_t unix_take_port(RnicFabricUnix *u)
 {
     uint16_t port = u->next_port;
 
@@ -248,16 +248,16 @@ static uint16_t take_port(RnicFabricUnix *u)
     return port;
 }
 
-static bool bind_some_name(int fd, RnicFabricUnix *u, RnicAddr *local)
+static bool unix_bind_some_name(int fd, RnicFabricUnix *u, RnicAddr *local)
 {
     unsigned binds = 0;
 
     for (int i = FIRST_PORT; i <= LAST_PORT && binds < BIND_TRIES; i++) {
-        local->port = take_port(u);
+        local->port = unix_take_port(u);
         if (test_bit(local->port, u->ports)) {
             continue;
         }
-        if (bind_name(fd, u, local)) {
+        if (unix_bind_name(fd, u, local)) {
             return true;
         }
         if (errno != EADDRINUSE) {
@@ -269,10 +269,10 @@ static bool bind_some_name(int fd, RnicFabricUnix *u, RnicAddr *local)
     return false;
 }
 
-static void dial_free(UnixDial *d)
+static void unix_dial_free(UnixDial *d)
 {
     if (d->fd >= 0) {
-        close_socket(d->fd);
+        unix_close_socket(d->fd);
         clear_bit(d->local.port, d->fabric->ports);
     }
     object_unref(OBJECT(d->fabric));
@@ -280,7 +280,7 @@ static void dial_free(UnixDial *d)
     g_free(d);
 }
 
-static RnicFabricStatus dial_status(int error)
+static RnicFabricStatus unix_dial_status(int error)
 {
     switch (error) {
     case ENOENT:
@@ -295,7 +295,7 @@ static RnicFabricStatus dial_status(int error)
     }
 }
 
-static void dial_end(UnixDial *d, int error)
+static void unix_dial_end(UnixDial *d, int error)
 {
     RnicFabricDial dial = d->dial;
     RnicAddr local = d->local;
@@ -304,45 +304,45 @@ static void dial_end(UnixDial *d, int error)
     if (error) {
         trace_rnic_err_fabric_host("connect", error);
     } else {
-        t = new_dialed(d->fabric, d->fd, local.port);
+        t = unix_new_dialed(d->fabric, d->fd, local.port);
         d->fd = -1;
     }
-    dial_free(d);
-    rnic_fabric_dialed(&dial, error ? dial_status(error) : RNIC_FABRIC_OK, t,
-                       error ? NULL : &local);
+    unix_dial_free(d);
+    rnic_fabric_dialed(&dial, error ? unix_dial_status(error) : RNIC_FABRIC_OK,
+                       t, error ? NULL : &local);
 }
 
-static void dial_attempt(void *opaque)
+static void unix_dial_attempt(void *opaque)
 {
     UnixDial *d = opaque;
 
-    if (socket_at(d->fd, connect, &d->to) == 0) {
-        dial_end(d, 0);
+    if (unix_socket_at(d->fd, connect, &d->to) == 0) {
+        unix_dial_end(d, 0);
     } else if (errno == EAGAIN || errno == EINTR) {
         /* TCP would try again, too; the caller knows for how long. */
         timer_mod(d->attempt, qemu_clock_get_ms(QEMU_CLOCK_REALTIME) +
                               RETRY_MS);
     } else {
-        dial_end(d, errno);
+        unix_dial_end(d, errno);
     }
 }
 
 /* A socket with the name of @local, or -1 with errno. */
-static int new_named(RnicFabricUnix *u, RnicAddr *local)
+static int unix_new_named(RnicFabricUnix *u, RnicAddr *local)
 {
-    int fd = new_socket();
+    int fd = unix_new_socket();
 
     if (fd < 0) {
         return -1;
     }
-    if (local->port && bind_name(fd, u, local)) {
+    if (local->port && unix_bind_name(fd, u, local)) {
         return fd;
     }
     if ((local->port == 0 || errno == EADDRINUSE) &&
-        bind_some_name(fd, u, local)) {
+        unix_bind_some_name(fd, u, local)) {
         return fd;
     }
-    close_socket(fd);
+    unix_close_socket(fd);
     return -1;
 }
 
@@ -357,14 +357,14 @@ static RnicFabricDial *fabric_unix_dial(RnicFabric *f, const RnicAddr *local,
     UnixDial *d;
     int fd;
 
-    if (!is_reachable(local) || !is_reachable(remote)) {
+    if (!unix_is_reachable(local) || !unix_is_reachable(remote)) {
         *status = RNIC_FABRIC_OUTSIDE_MAP;
         return NULL;
     }
-    fd = new_named(u, &from);
+    fd = unix_new_named(u, &from);
     if (fd < 0) {
         trace_rnic_err_fabric_host("dial", errno);
-        *status = dial_status(errno);
+        *status = unix_dial_status(errno);
         return NULL;
     }
     d = g_new0(UnixDial, 1);
@@ -372,29 +372,29 @@ static RnicFabricDial *fabric_unix_dial(RnicFabric *f, const RnicAddr *local,
     d->fabric = RNIC_FABRIC_UNIX(object_ref(OBJECT(u)));
     d->fd = fd;
     d->local = from;
-    d->to = to_sockaddr(u, remote);
-    d->attempt = timer_new_ms(QEMU_CLOCK_REALTIME, dial_attempt, d);
+    d->to = unix_to_sockaddr(u, remote);
+    d->attempt = timer_new_ms(QEMU_CLOCK_REALTIME, unix_dial_attempt, d);
     timer_mod(d->attempt, qemu_clock_get_ms(QEMU_CLOCK_REALTIME));
     return &d->dial;
 }
 
 static void fabric_unix_cancel(RnicFabric *f, RnicFabricDial *dial)
 {
-    dial_free(container_of(dial, UnixDial, dial));
+    unix_dial_free(container_of(dial, UnixDial, dial));
 }
 
 /* -------------------------------------------------------------- accept */
 
 /* Takes @fd. */
-static void accepted(void *opaque, int fd)
+static void unix_accepted(void *opaque, int fd)
 {
     RnicFabricListener *l = opaque;
     char text[RNIC_IP_TEXT];
     RnicTransport *t;
     RnicAddr remote;
 
-    if (!peer_address(fd, &remote)) {
-        close_socket(fd);
+    if (!unix_peer_address(fd, &remote)) {
+        unix_close_socket(fd);
         return;
     }
     t = rnic_unix_transport_new(fd, l->fabric->rings, NULL, NULL);
@@ -406,7 +406,7 @@ static void accepted(void *opaque, int fd)
 /* -------------------------------------------------------------- listen */
 
 /* The descriptor that holds the lock, or -1 with errno; EAGAIN: not now. */
-static int lock_directory(RnicFabricUnix *u)
+static int unix_lock_directory(RnicFabricUnix *u)
 {
     int fd = qemu_open_old(u->dir, O_RDONLY | O_DIRECTORY);
 
@@ -426,7 +426,7 @@ static int lock_directory(RnicFabricUnix *u)
  * A socket's file that belongs to no socket.  A socket of another kind cannot
  * connect to a living one, so it does not notice being asked.
  */
-static bool is_stale(const struct sockaddr_un *un)
+static bool unix_is_stale(const struct sockaddr_un *un)
 {
     struct stat st;
     bool stale;
@@ -436,7 +436,7 @@ static bool is_stale(const struct sockaddr_un *un)
         return false;
     }
     fd = qemu_socket(AF_UNIX, SOCK_DGRAM, 0);
-    stale = fd >= 0 && socket_at(fd, connect, un) < 0 &&
+    stale = fd >= 0 && unix_socket_at(fd, connect, un) < 0 &&
             errno == ECONNREFUSED;
     if (fd >= 0) {
         close(fd);
@@ -444,24 +444,24 @@ static bool is_stale(const struct sockaddr_un *un)
     return stale;
 }
 
-static bool bind_or_replace(int fd, const struct sockaddr_un *un)
+static bool unix_bind_or_replace(int fd, const struct sockaddr_un *un)
 {
-    if (socket_at(fd, bind, un) == 0) {
+    if (unix_socket_at(fd, bind, un) == 0) {
         return true;
     }
     if (errno != EADDRINUSE) {
         return false;
     }
-    if (!is_stale(un) || unlink(un->sun_path) < 0) {
+    if (!unix_is_stale(un) || unlink(un->sun_path) < 0) {
         errno = EADDRINUSE;
         return false;
     }
     trace_rnic_fabric_unix_stale(un->sun_path);
-    return socket_at(fd, bind, un) == 0;
+    return unix_socket_at(fd, bind, un) == 0;
 }
 
 /* Who may write to the directory may connect: its group, and all others. */
-static bool set_mode(const char *path, int dir_fd, struct stat *st)
+static bool unix_set_mode(const char *path, int dir_fd, struct stat *st)
 {
     mode_t mode = S_IRUSR | S_IWUSR;
     struct stat dir;
@@ -481,15 +481,15 @@ static bool set_mode(const char *path, int dir_fd, struct stat *st)
 }
 
 /* False with errno.  The file is removed again if it is of no use. */
-static bool listen_at(RnicFabricListener *l, int fd, int dir_fd,
-                      unsigned backlog)
+static bool unix_listen_at(RnicFabricListener *l, int fd, int dir_fd,
+                           unsigned backlog)
 {
     struct stat st;
 
-    if (!bind_or_replace(fd, &l->address)) {
+    if (!unix_bind_or_replace(fd, &l->address)) {
         return false;
     }
-    if (!set_mode(l->address.sun_path, dir_fd, &st) ||
+    if (!unix_set_mode(l->address.sun_path, dir_fd, &st) ||
         listen(fd, backlog) < 0) {
         int error = errno;
 
@@ -503,16 +503,16 @@ static bool listen_at(RnicFabricListener *l, int fd, int dir_fd,
 }
 
 /* A listening socket, or -1 with errno. */
-static int new_listening(RnicFabricListener *l, unsigned backlog)
+static int unix_new_listening(RnicFabricListener *l, unsigned backlog)
 {
-    int fd = new_socket();
+    int fd = unix_new_socket();
     int dir_fd, error;
 
     if (fd < 0) {
         return -1;
     }
-    dir_fd = lock_directory(l->fabric);
-    if (dir_fd >= 0 && listen_at(l, fd, dir_fd, backlog)) {
+    dir_fd = unix_lock_directory(l->fabric);
+    if (dir_fd >= 0 && unix_listen_at(l, fd, dir_fd, backlog)) {
         close(dir_fd);
         return fd;
     }
@@ -520,12 +520,12 @@ static int new_listening(RnicFabricListener *l, unsigned backlog)
     if (dir_fd >= 0) {
         close(dir_fd);
     }
-    close_socket(fd);
+    unix_close_socket(fd);
     errno = error;
     return -1;
 }
 
-static RnicFabricStatus listen_status(int error)
+static RnicFabricStatus unix_listen_status(int error)
 {
     switch (error) {
     case EADDRINUSE:
@@ -540,7 +540,7 @@ static RnicFabricStatus listen_status(int error)
 }
 
 /* Only our own: somebody may have taken ours away and put theirs there. */
-static void remove_file(const RnicFabricListener *l)
+static void unix_remove_file(const RnicFabricListener *l)
 {
     struct stat st;
 
@@ -561,46 +561,46 @@ static RnicFabricListener *fabric_unix_listen(RnicFabric *f,
     RnicFabricListener *l;
     int fd;
 
-    if (local->port == 0 || !is_reachable(local)) {
+    if (local->port == 0 || !unix_is_reachable(local)) {
         *status = RNIC_FABRIC_INVALID_ADDRESS;
         return NULL;
     }
     l = g_new0(RnicFabricListener, 1);
     l->fabric = u;
     l->local = *local;
-    l->address = to_sockaddr(u, local);
+    l->address = unix_to_sockaddr(u, local);
     l->accept = accept_fn;
     l->opaque = opaque;
-    fd = new_listening(l, MIN(MAX(backlog, 1), BACKLOG_MAX));
+    fd = unix_new_listening(l, MIN(MAX(backlog, 1), BACKLOG_MAX));
     if (fd < 0) {
         trace_rnic_err_fabric_host("listen", errno);
-        *status = listen_status(errno);
+        *status = unix_listen_status(errno);
         g_free(l);
         return NULL;
     }
     object_ref(OBJECT(u));
     QLIST_INSERT_HEAD(&u->listeners, l, next);
-    l->acceptor = rnic_acceptor_new(fd, accepted, l);
+    l->acceptor = rnic_acceptor_new(fd, unix_accepted, l);
     return l;
 }
 
 static void fabric_unix_unlisten(RnicFabric *f, RnicFabricListener *l)
 {
     QLIST_REMOVE(l, next);
-    remove_file(l);
+    unix_remove_file(l);
     rnic_acceptor_free(l->acceptor);
     object_unref(OBJECT(l->fabric));
     g_free(l);
 }
 
 /* QEMU ends without taking devices apart. */
-static void remove_files_at_exit(Notifier *notifier, void *data)
+static void unix_remove_files_at_exit(Notifier *notifier, void *data)
 {
     RnicFabricUnix *u = container_of(notifier, RnicFabricUnix, exit);
     RnicFabricListener *l;
 
     QLIST_FOREACH(l, &u->listeners, next) {
-        remove_file(l);
+        unix_remove_file(l);
     }
 }
 
@@ -644,7 +644,7 @@ static void fabric_unix_complete(UserCreatable *uc, Error **errp)
     if (!u->dir || !rnic_unix_directory_check(u->dir, errp)) {
         return;
     }
-    u->exit.notify = remove_files_at_exit;
+    u->exit.notify = unix_remove_files_at_exit;
     qemu_add_exit_notifier(&u->exit);
     u->complete = true;
 }

@@ -15,7 +15,7 @@ enum {
     LARGE_FRAME = 4096,
 };
 
-static void update_handlers(RnicStream *st)
+static void stream_update_handlers(RnicStream *st)
 {
     rnic_transport_set_handlers(st->transport, st->ctx,
                                 rnic_stream_watched(st)
@@ -25,10 +25,10 @@ static void update_handlers(RnicStream *st)
                                 st->opaque);
 }
 
-static void free_stream(RnicStream *st)
+static void stream_free(RnicStream *st)
 {
     if (st->in_use) {
-        return;                 /* call_on_readable() will */
+        return;                 /* stream_call_on_readable() will */
     }
     g_free(st->rx_buffer);
     g_free(st->stage);
@@ -36,13 +36,13 @@ static void free_stream(RnicStream *st)
 }
 
 /* False: the stream is gone. */
-static bool call_on_readable(RnicStream *st)
+static bool stream_call_on_readable(RnicStream *st)
 {
     st->in_use = true;
     st->on_readable(st->opaque);
     st->in_use = false;
     if (st->detached) {
-        free_stream(st);
+        stream_free(st);
         return false;
     }
     return true;
@@ -51,10 +51,10 @@ static bool call_on_readable(RnicStream *st)
 /* Transports that have octets for which nothing wakes them look for those. */
 bool rnic_stream_read_now(RnicStream *st)
 {
-    if (!call_on_readable(st)) {
+    if (!stream_call_on_readable(st)) {
         return false;
     }
-    update_handlers(st);
+    stream_update_handlers(st);
     return true;
 }
 
@@ -98,33 +98,33 @@ void rnic_stream_close(RnicStream *st)
     rnic_transport_cork(st->transport, false);
     rnic_linger(st->lingers, st->transport, g_steal_pointer(&st->stage),
                 st->stage_head, st->stage_tail);
-    free_stream(st);
+    stream_free(st);
 }
 
 void rnic_stream_abort(RnicStream *st)
 {
     st->detached = true;
     rnic_transport_abort(st->transport);
-    free_stream(st);
+    stream_free(st);
 }
 
 void rnic_stream_suspend(RnicStream *st)
 {
     st->suspended = true;
-    update_handlers(st);
+    stream_update_handlers(st);
 }
 
 void rnic_stream_resume(RnicStream *st)
 {
     st->suspended = false;
-    update_handlers(st);
+    stream_update_handlers(st);
 }
 
 void rnic_stream_pause_reading(RnicStream *st)
 {
     if (!st->read_paused) {
         st->read_paused = true;
-        update_handlers(st);
+        stream_update_handlers(st);
     }
 }
 
@@ -132,20 +132,20 @@ void rnic_stream_resume_reading(RnicStream *st)
 {
     if (st->read_paused) {
         st->read_paused = false;
-        update_handlers(st);
+        stream_update_handlers(st);
     }
 }
 
-static void set_blocked(RnicStream *st, bool blocked)
+static void stream_set_blocked(RnicStream *st, bool blocked)
 {
     st->blocked = blocked;
     if (st->write_handler != blocked) {
         st->write_handler = blocked;
-        update_handlers(st);
+        stream_update_handlers(st);
     }
 }
 
-static RnicIo failure(void)
+static RnicIo stream_failure(void)
 {
     return errno == ETIMEDOUT ? RNIC_IO_LOST : RNIC_IO_RESET;
 }
@@ -167,7 +167,7 @@ RnicIo rnic_stream_readv(RnicStream *st, const struct iovec *iov,
         st->fin_received = true;
         return RNIC_IO_EOF;
     }
-    return errno == EAGAIN ? RNIC_IO_BLOCKED : failure();
+    return errno == EAGAIN ? RNIC_IO_BLOCKED : stream_failure();
 }
 
 size_t rnic_stream_lend(RnicStream *st)
@@ -192,7 +192,7 @@ void rnic_stream_take_back(RnicStream *st, size_t n)
     rnic_transport_consume(st->transport, n);
 }
 
-static void consume_stage(RnicStream *st, size_t n)
+static void stream_consume_stage(RnicStream *st, size_t n)
 {
     st->stage_head += n;
     if (st->stage_head == st->stage_tail) {
@@ -220,16 +220,16 @@ RnicIo rnic_stream_writev(RnicStream *st, const struct iovec *iov,
                                  count + 1 - first);
     rnic_guest_memory_end();
     if (sent < 0 && errno != EAGAIN) {
-        return failure();
+        return stream_failure();
     }
     sent = MAX(sent, 0);
     *n = MAX(sent, staged) - staged;
-    consume_stage(st, MIN(sent, staged));
-    set_blocked(st, (size_t)sent < total);
+    stream_consume_stage(st, MIN(sent, staged));
+    stream_set_blocked(st, (size_t)sent < total);
     return st->blocked ? RNIC_IO_BLOCKED : RNIC_IO_OK;
 }
 
-static void set_cork(RnicStream *st, bool corked)
+static void stream_set_cork(RnicStream *st, bool corked)
 {
     if (st->corked != corked) {
         st->corked = corked;
@@ -239,7 +239,7 @@ static void set_cork(RnicStream *st, bool corked)
 
 void rnic_stream_cork(RnicStream *st)
 {
-    set_cork(st, true);
+    stream_set_cork(st, true);
 }
 
 RnicIo rnic_stream_flush(RnicStream *st)
@@ -250,10 +250,10 @@ RnicIo rnic_stream_flush(RnicStream *st)
     if (!rnic_stream_stage_empty(st)) {
         io = rnic_stream_writev(st, NULL, 0, &n);
     } else {
-        set_blocked(st, false);
+        stream_set_blocked(st, false);
     }
     if (io == RNIC_IO_OK) {
-        set_cork(st, false);
+        stream_set_cork(st, false);
     }
     if (io == RNIC_IO_OK && st->fin_wanted && !st->fin_sent) {
         rnic_transport_shut_down(st->transport);
@@ -275,7 +275,7 @@ RnicIo rnic_stream_await_room(RnicStream *st)
     if (!rnic_stream_stage_empty(st)) {
         return rnic_stream_flush(st);
     }
-    set_blocked(st, rnic_transport_await_room(st->transport));
+    stream_set_blocked(st, rnic_transport_await_room(st->transport));
     return st->blocked ? RNIC_IO_BLOCKED : RNIC_IO_OK;
 }
 
@@ -286,7 +286,7 @@ size_t rnic_stream_stage_room(const RnicStream *st)
 }
 
 /* @len octets more. */
-static uint8_t *stage_end(RnicStream *st, size_t len)
+static uint8_t *stream_stage_end(RnicStream *st, size_t len)
 {
     uint8_t *end;
 
@@ -300,7 +300,7 @@ static uint8_t *stage_end(RnicStream *st, size_t len)
 }
 
 /* Behind all that has left; NULL: the stage it is. */
-static uint8_t *room_beyond_stage(RnicStream *st, size_t len)
+static uint8_t *stream_room_beyond_stage(RnicStream *st, size_t len)
 {
     return len > LARGE_FRAME && rnic_stream_stage_empty(st)
            ? rnic_transport_reserve(st->transport, len) : NULL;
@@ -310,8 +310,8 @@ void rnic_stream_stage_frame(RnicStream *st, const struct iovec *iov,
                              size_t count)
 {
     size_t len = iov_size(iov, count);
-    uint8_t *beyond = room_beyond_stage(st, len);
-    uint8_t *out = beyond ?: stage_end(st, len);
+    uint8_t *beyond = stream_room_beyond_stage(st, len);
+    uint8_t *out = beyond ?: stream_stage_end(st, len);
 
     rnic_guest_memory_begin();
     iwarp_tx_copy(&st->tx, iov, count, out);
@@ -326,7 +326,7 @@ void rnic_stream_stage_octets(RnicStream *st, const struct iovec *iov,
                               size_t count, size_t skip)
 {
     size_t len = iov_size(iov, count) - skip;
-    uint8_t *end = stage_end(st, len);
+    uint8_t *end = stream_stage_end(st, len);
 
     rnic_guest_memory_begin();
     iov_to_buf(iov, count, skip, end, len);

@@ -94,6 +94,50 @@ void rnic_stream_resume(RnicStream *st);
 void rnic_stream_pause_reading(RnicStream *st);
 void rnic_stream_resume_reading(RnicStream *st);
 
+/* The transport takes no more for now: the writable handler will be called. */
+static inline bool rnic_stream_blocked(const RnicStream *st)
+{
+    return st->blocked;
+}
+
+/* Nothing keeps FPDUs back: a responder waits for the peer's first one. */
+static inline bool rnic_stream_may_send(const RnicStream *st)
+{
+    return !st->blocked && !st->hold_output;
+}
+
+/* The peer's first FPDU has come.  True: FPDUs were kept back until now. */
+static inline bool rnic_stream_let_send(RnicStream *st)
+{
+    bool held = st->hold_output;
+
+    st->hold_output = false;
+    return held;
+}
+
+static inline bool rnic_stream_uses_crc(const RnicStream *st)
+{
+    return st->tx.crc;
+}
+
+/* Nothing of an FPDU has arrived that is not complete. */
+static inline bool rnic_stream_between_fpdus(const RnicStream *st)
+{
+    return iwarp_rx_idle(&st->rx);
+}
+
+/* FIN is to follow the stage: rnic_stream_flush() is due. */
+static inline void rnic_stream_want_fin(RnicStream *st)
+{
+    st->fin_wanted = true;
+}
+
+/* Both ends have said FIN. */
+static inline bool rnic_stream_has_ended(const RnicStream *st)
+{
+    return st->fin_sent && st->fin_received;
+}
+
 /* The read handler is called as soon as something arrives. */
 static inline bool rnic_stream_watched(const RnicStream *st)
 {

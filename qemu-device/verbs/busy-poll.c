@@ -42,7 +42,7 @@ static bool may_poll(const RnicQp *qp)
     return qp->s->config.busy_poll_us > 0 && worker->own &&
            worker->turns_in_a_row >= TURNS_ALONE &&
            !rnic_worker_is_wanted(worker) && qp->state == RNIC_QPS_RTS &&
-           !qp->stream->blocked && rnic_stream_watched(qp->stream);
+           !rnic_stream_blocked(qp->stream) && rnic_stream_watched(qp->stream);
 }
 
 static bool its_turn(RnicBusyPoll *bp)

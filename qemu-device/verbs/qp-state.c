@@ -134,7 +134,7 @@ static void start_closing(RnicQp *qp)
 {
     qp_set_state(qp, RNIC_QPS_CLOSING);
     qp_start_close_timer(qp);
-    qp->stream->fin_wanted = true;
+    rnic_stream_want_fin(qp->stream);
     rnic_qp_kick(qp);
     rnic_qp_output_progress(qp, rnic_stream_flush(qp->stream));
 }
@@ -160,7 +160,7 @@ static void closing_turn(RnicQp *qp)
         rnic_qp_kick(qp);
         return;
     }
-    if (st->fin_sent && st->fin_received) {
+    if (rnic_stream_has_ended(st)) {
         closing_done(qp);
     }
 }
@@ -202,7 +202,7 @@ static void enter_terminate(RnicQp *qp, enum rnic_async_event event,
     qp->quiet_error = !event;
     qp->flushing = true;
     qp_start_close_timer(qp);
-    qp->stream->fin_wanted = true;
+    rnic_stream_want_fin(qp->stream);
     if (event) {
         qp_async_event(qp, event);
     }
@@ -263,7 +263,7 @@ void rnic_qp_peer_closed(RnicQp *qp)
 {
     rnic_cm_stream_event(qp->s, RNIC_CM_PEER_CLOSE, qp->qpn, qp->cookie, 0);
     if (rnic_sq_idle(qp) && !rnic_reads_head(qp) &&
-        iwarp_rx_idle(&qp->stream->rx)) {
+        rnic_stream_between_fpdus(qp->stream)) {
         start_closing(qp);
     } else {
         rnic_qp_local_error(qp, RNIC_AE_BAD_LLP_CLOSE, IWARP_TERM_STREAM);
@@ -409,7 +409,7 @@ void rnic_qp_closing_turn(RnicQp *qp)
             rnic_qp_kick(qp);
         }
         tell_last_wqe(qp);
-        if (qp->stream->fin_sent && qp->stream->fin_received) {
+        if (rnic_stream_has_ended(qp->stream)) {
             enter_error(qp, false, 0);
         }
         break;

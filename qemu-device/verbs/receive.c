@@ -367,10 +367,7 @@ static bool is_rtr(RnicQp *qp, const IwarpSegment *seg)
 /* The peer's first FPDU opens our direction (RFC 5044 7.1.2). */
 static void first_fpdu(RnicQp *qp)
 {
-    RnicStream *st = qp->stream;
-
-    if (st->hold_output) {
-        st->hold_output = false;
+    if (rnic_stream_let_send(qp->stream)) {
         rnic_qp_kick(qp);
     }
 }

@@ -287,7 +287,7 @@ static bool stage_segment(RnicQp *qp, const IwarpTxSegment *seg)
 
     if (!stage_has_room(st, seg->payload_len)) {
         rnic_qp_output_progress(qp, rnic_stream_flush(st));
-        if (qp->stream != st || st->blocked) {
+        if (qp->stream != st || rnic_stream_blocked(st)) {
             return false;
         }
     }
@@ -468,7 +468,7 @@ static bool send_some(RnicQp *qp, size_t *octets)
     IwarpTxSegment seg;
 
     iwarp_tx_segment(&st->tx, &qp->job.msg, qp->job.offset, &seg);
-    if (st->tx.crc || seg.payload_len <= SMALL_PAYLOAD) {
+    if (rnic_stream_uses_crc(st) || seg.payload_len <= SMALL_PAYLOAD) {
         *octets += seg.payload_len;
         return stage_segment(qp, &seg);
     }
@@ -481,10 +481,10 @@ void rnic_transmit(RnicQp *qp)
     unsigned messages = 0;
     size_t octets = 0;
 
-    if (st->blocked || st->hold_output) {
+    if (!rnic_stream_may_send(st)) {
         return;
     }
-    while (qp->state == RNIC_QPS_RTS && !st->blocked) {
+    while (qp->state == RNIC_QPS_RTS && !rnic_stream_blocked(st)) {
         if (octets >= OCTETS_PER_TURN || messages >= MESSAGES_PER_TURN ||
             rnic_qp_turn_over(qp)) {
             rnic_qp_kick(qp);
@@ -497,7 +497,7 @@ void rnic_transmit(RnicQp *qp)
             break;
         }
     }
-    if (qp->state == RNIC_QPS_RTS && !st->blocked) {
+    if (qp->state == RNIC_QPS_RTS && !rnic_stream_blocked(st)) {
         rnic_qp_output_progress(qp, rnic_stream_flush(st));
     }
     if ((messages >= MESSAGES_PER_TURN || rnic_qp_turn_over(qp)) &&
