@@ -2,7 +2,7 @@
  * Unit tests of the protocol engine: DDP and RDMAP headers and their rules
  *
  * RFC 5040, RFC 5041, RFC 7306.  Segments are written out in hex here; MPA
- * framing around them is that of unit-wire.h, with neither CRC nor markers.
+ * framing around them is that of wire.h, with neither CRC nor markers.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */

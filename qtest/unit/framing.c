@@ -3,7 +3,7 @@
  *
  * RFC 5044 section 4: length, pad, CRC, markers, and that the receiver takes
  * any cut of the octets.  Frames are RFC 5044's figures, worked examples in
- * hex, and those of the plain framer of unit-wire.h.
+ * hex, and those of the plain framer of wire.h.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
