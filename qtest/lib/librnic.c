@@ -9,6 +9,7 @@
 #include "hw/pci/pci_regs.h"
 #include "tests/qtest/libqos/pci-pc.h"
 
+#include "guest-clock.h"
 #include "objects.h"
 #include "wire-peer.h"
 
@@ -297,7 +298,7 @@ void rnic_wait_step(RnicWait *wait, const char *what, const char *file,
      * Virtual time goes on, so that no timer of the device is stuck, but not
      * so fast that its time-outs strike.
      */
-    qtest_clock_step(wait->r->qts, 10 * 1000);
+    guest_clock_step(wait->r->qts, 10 * 1000);
     if (++wait->rounds > 10) {
         g_usleep(MIN(wait->rounds * 20, 2000));
     }
@@ -306,7 +307,7 @@ void rnic_wait_step(RnicWait *wait, const char *what, const char *file,
 void rnic_settle(Rnic *r)
 {
     for (int i = 0; i < 10; i++) {
-        qtest_clock_step(r->qts, 100 * 1000);
+        guest_clock_step(r->qts, 100 * 1000);
         g_usleep(2000);
     }
     if (r->admin_depth) {
@@ -319,7 +320,7 @@ void rnic_settle(Rnic *r)
 void rnic_settle_fast(Rnic *r)
 {
     for (int i = 0; i < 3; i++) {
-        qtest_clock_step(r->qts, 10 * 1000);
+        guest_clock_step(r->qts, 10 * 1000);
         g_usleep(200);
     }
 }
@@ -327,7 +328,7 @@ void rnic_settle_fast(Rnic *r)
 void rnic_pass_time(Rnic *r, unsigned seconds)
 {
     for (unsigned i = 0; i < seconds * 4; i++) {
-        qtest_clock_step(r->qts, 250 * 1000 * 1000);
+        guest_clock_step(r->qts, 250 * 1000 * 1000);
         g_usleep(1000);
     }
 }

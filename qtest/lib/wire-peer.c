@@ -10,6 +10,7 @@
 #include <poll.h>
 #include <sys/un.h>
 
+#include "guest-clock.h"
 #include "wire-peer.h"
 
 #define WAIT_SECONDS 60
@@ -199,7 +200,7 @@ static bool wait_fd(QTestState *qts, int fd, short events, int milliseconds)
             return false;
         }
         if (qts) {
-            qtest_clock_step(qts, 10 * 1000);
+            guest_clock_step(qts, 10 * 1000);
         }
     }
 }
