@@ -57,7 +57,11 @@ struct RnicFabricUnix {
     bool complete;
     bool rings;
     uint16_t next_port;
-    DECLARE_BITMAP(ports, 65536);       /* local ones of streams that exist */
+    /*
+     * Local ones of streams that exist.  The main loop takes them, and the
+     * thread that frees a stream's channel gives them back: atomic.
+     */
+    DECLARE_BITMAP(ports, 65536);
     QLIST_HEAD(, RnicFabricListener) listeners;
     Notifier exit;
 };
@@ -179,11 +183,16 @@ static bool is_reachable(const RnicAddr *addr)
     return rnic_ip_is_unicast(addr->ip);
 }
 
+static bool port_is_taken(const RnicFabricUnix *u, uint16_t port)
+{
+    return qatomic_read(&u->ports[BIT_WORD(port)]) & BIT_MASK(port);
+}
+
 static void port_free(void *opaque)
 {
     TakenPort *taken = opaque;
 
-    clear_bit(taken->port, taken->fabric->ports);
+    clear_bit_atomic(taken->port, taken->fabric->ports);
     object_unref(OBJECT(taken->fabric));
     g_free(taken);
 }
@@ -193,7 +202,7 @@ static void take(RnicFabricUnix *u, uint16_t port, RnicUnixChannel *c)
 {
     TakenPort *taken = g_new(TakenPort, 1);
 
-    set_bit(port, u->ports);
+    set_bit_atomic(port, u->ports);
     *taken = (TakenPort) { RNIC_FABRIC_UNIX(object_ref(OBJECT(u))), port };
     rnic_unix_channel_at_end(c, port_free, taken);
 }
@@ -204,7 +213,7 @@ static bool bind_name(RnicUnixChannel *c, RnicFabricUnix *u,
 {
     struct sockaddr_un un = to_sockaddr(u, local);
 
-    if (test_bit(local->port, u->ports)) {
+    if (port_is_taken(u, local->port)) {
         errno = EADDRINUSE;
         return false;
     }
@@ -231,7 +240,7 @@ static bool bind_some_name(RnicUnixChannel *c, RnicFabricUnix *u,
 
     for (int i = FIRST_PORT; i <= LAST_PORT && binds < BIND_TRIES; i++) {
         local->port = take_port(u);
-        if (test_bit(local->port, u->ports)) {
+        if (port_is_taken(u, local->port)) {
             continue;
         }
         if (bind_name(c, u, local)) {
