@@ -5,13 +5,26 @@
  */
 
 #include "qemu/osdep.h"
+#include "qapi/error.h"
 #include "qemu/module.h"
 #include "qemu/sockets.h"
 #include "io/channel-socket.h"
+#include "qom/object_interfaces.h"
 #include "fabric.h"
 #include "map.h"
 #include "tls.h"
 #include "hw/rnic/base/trace.h"
+
+RnicFabric *rnic_fabric_new_default(Error **errp)
+{
+    Object *obj = object_new(TYPE_RNIC_FABRIC_UNIX);
+
+    if (!user_creatable_complete(USER_CREATABLE(obj), errp)) {
+        object_unref(obj);
+        return NULL;
+    }
+    return RNIC_FABRIC(obj);
+}
 
 RnicFabricDial *rnic_fabric_dial(RnicFabric *f, const RnicAddr *local,
                                  const RnicAddr *remote,

@@ -81,6 +81,13 @@ struct RnicFabricClass {
     void (*unlisten)(RnicFabric *f, RnicFabricListener *listener);
 };
 
+/*
+ * The fabric of a device that names none, a reference for the caller: the UNIX
+ * fabric in the user's own directory, which reaches devices of the same user and
+ * nothing else.  NULL with *@errp.
+ */
+RnicFabric *rnic_fabric_new_default(Error **errp);
+
 RnicFabricDial *rnic_fabric_dial(RnicFabric *f, const RnicAddr *local,
                                  const RnicAddr *remote,
                                  RnicFabricDialed *dialed, void *opaque,

@@ -14,7 +14,7 @@ enum {
     V4_BITS = 96,               /* an IPv4 prefix length in 16 octets: + 96 */
     V4 = V4_BITS / 8,           /* where the IPv4 address begins */
     LOOPBACK_NET = 127,
-    DEFAULT_GUEST_NET = 10,
+    LOOPBACK_GUEST_NET = 10,
 };
 
 typedef enum Side { GUEST, HOST } Side;
@@ -31,7 +31,7 @@ typedef struct MapEntry {
 } MapEntry;
 
 struct RnicMap {
-    bool is_default;
+    bool is_loopback;
     unsigned count;
     MapEntry *entries;
 };
@@ -200,8 +200,8 @@ RnicMap *rnic_map_parse(const char *text, char **error)
     RnicMap *map = g_new0(RnicMap, 1);
     g_auto(GStrv) texts = NULL;
 
-    if (!text) {
-        map->is_default = true;
+    if (strcmp(text, "loopback") == 0) {
+        map->is_loopback = true;
         return map;
     }
     if (strcmp(text, "identity") == 0) {
@@ -264,7 +264,7 @@ static bool translate_both_ways(const RnicMap *map, Side from,
 bool rnic_map_to_host(const RnicMap *map, const uint8_t guest[16],
                       uint8_t host[16])
 {
-    if (!map->is_default) {
+    if (!map->is_loopback) {
         return translate_both_ways(map, GUEST, guest, host);
     }
     memcpy(host, guest, 16);
@@ -275,11 +275,11 @@ bool rnic_map_to_host(const RnicMap *map, const uint8_t guest[16],
 bool rnic_map_to_guest(const RnicMap *map, const uint8_t host[16],
                        const uint8_t near[16], uint8_t guest[16])
 {
-    if (!map->is_default) {
+    if (!map->is_loopback) {
         return translate_both_ways(map, HOST, host, guest);
     }
     memcpy(guest, host, 16);
     guest[V4] = rnic_ip_is_v4(near) && !rnic_ip_is_any(near)
-                ? near[V4] : DEFAULT_GUEST_NET;
+                ? near[V4] : LOOPBACK_GUEST_NET;
     return rnic_ip_is_v4(host) && host[V4] == LOOPBACK_NET;
 }

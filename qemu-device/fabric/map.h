@@ -20,13 +20,13 @@
 typedef struct RnicMap RnicMap;
 
 /*
- * @text is NULL for the default map, "identity", or entries GUEST/len=HOST/len
- * separated by ';'.  The longest prefix wins.  The bits behind the prefix are
+ * @text is "loopback", "identity", or entries GUEST/length=HOST/length separated
+ * by ';'.  The longest prefix wins.  The bits behind the prefix are
  * copied, so both sides must leave the same number of them (10.0.0.0/8 goes
  * with fd00::/104).  NULL, and a message in *@error to be freed, if @text is
  * not such a map.
  *
- * Default map: guest a.b.c.d is host 127.b.c.d.  The host address has lost the
+ * Loopback: guest a.b.c.d is host 127.b.c.d.  The host address has lost the
  * first octet; on the way back it is taken from another guest address of the
  * same connection.  So guests that talk to each other have it in common.
  */
@@ -39,7 +39,7 @@ bool rnic_map_to_host(const RnicMap *map, const uint8_t guest[16],
 
 /*
  * @near is a guest address the guest's end of the connection goes by; any
- * address (all zero) if there is none: then the default map gives 10.b.c.d.
+ * address (all zero) if there is none: then the loopback map gives 10.b.c.d.
  */
 bool rnic_map_to_guest(const RnicMap *map, const uint8_t host[16],
                        const uint8_t near[16], uint8_t guest[16]);

@@ -812,6 +812,12 @@ static void fabric_tcp_complete(UserCreatable *uc, Error **errp)
 {
     RnicFabricTcp *tcp = RNIC_FABRIC_TCP(uc);
 
+    if (!tcp->map) {
+        error_setg(errp, "map= is missing: map=loopback (guest a.b.c.d is host "
+                   "127.b.c.d), map=identity, or map=GUEST/length=HOST/length"
+                   "[;...]");
+        return;
+    }
     if (tcp->tls_creds_id) {
         tcp->tls_creds = rnic_tls_creds(tcp->tls_creds_id, true, errp);
         if (!tcp->tls_creds) {
@@ -832,13 +838,6 @@ static void fabric_tcp_complete(UserCreatable *uc, Error **errp)
                    "tls-client-creds");
     }
     tcp->complete = true;
-}
-
-static void fabric_tcp_init(Object *obj)
-{
-    RnicFabricTcp *tcp = RNIC_FABRIC_TCP(obj);
-
-    tcp->map = rnic_map_parse(NULL, NULL);
 }
 
 static void fabric_tcp_finalize(Object *obj)
@@ -867,8 +866,9 @@ static void fabric_tcp_class_init(ObjectClass *klass, RNIC_CLASS_DATA *data)
     object_class_property_add_str(klass, "map", fabric_tcp_get_map,
                                   fabric_tcp_set_map);
     object_class_property_set_description(
-        klass, "map", "\"identity\", or GUEST/len=HOST/len entries separated "
-        "by ';' (default: guest a.b.c.d is host 127.b.c.d)");
+        klass, "map", "how guest addresses become host addresses: loopback "
+        "(guest a.b.c.d is host 127.b.c.d), identity, or GUEST/length="
+        "HOST/length entries separated by ';' (required)");
     for (int i = 0; i < ARRAY_SIZE(text_properties); i++) {
         const TextProperty *p = &text_properties[i];
 
@@ -884,7 +884,6 @@ static const TypeInfo fabric_tcp_types[] = {
         .name = TYPE_RNIC_FABRIC_TCP,
         .parent = TYPE_RNIC_FABRIC,
         .instance_size = sizeof(RnicFabricTcp),
-        .instance_init = fabric_tcp_init,
         .instance_finalize = fabric_tcp_finalize,
         .class_init = fabric_tcp_class_init,
         .interfaces = RNIC_INTERFACES {

@@ -32,14 +32,10 @@
 #include "accept.h"
 #include "map.h"
 #include "unix-channel.h"
+#include "unix-directory.h"
 #include "hw/rnic/base/trace.h"
 
-#define LONGEST_NAME "/[ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff]:65535"
-
 enum {
-    DIR_MAX_LENGTH = sizeof_field(struct sockaddr_un, sun_path) -
-                     sizeof(LONGEST_NAME),
-
     BACKLOG_MAX = 1024,
     LOCK_TRIES = 100,           /* a millisecond each */
     RETRY_MS = 10,              /* the listener's queue is full */
@@ -104,7 +100,7 @@ static struct sockaddr_un to_sockaddr(const RnicFabricUnix *u,
     int n = snprintf(un.sun_path, sizeof(un.sun_path), format, u->dir,
                      rnic_ip_text(addr->ip, text), addr->port);
 
-    assert(n < sizeof(un.sun_path));    /* see DIR_MAX_LENGTH */
+    assert(n < sizeof(un.sun_path));    /* see RNIC_UNIX_DIRECTORY_MAX */
     return un;
 }
 
@@ -580,33 +576,6 @@ static void remove_files_at_exit(Notifier *notifier, void *data)
 
 /* ---------------------------------------------------------------- QOM */
 
-static bool check_directory(const char *dir, Error **errp)
-{
-    struct stat st;
-
-    if (strlen(dir) > DIR_MAX_LENGTH) {
-        error_setg(errp, "the path of the socket directory '%s' is too long: "
-                   "it has %zu octets, a socket's address has room for %d",
-                   dir, strlen(dir), DIR_MAX_LENGTH);
-        return false;
-    }
-    if (stat(dir, &st) < 0) {
-        error_setg_errno(errp, errno, "the socket directory '%s' cannot be "
-                         "used", dir);
-        return false;
-    }
-    if (!S_ISDIR(st.st_mode)) {
-        error_setg(errp, "'%s' is not a directory", dir);
-        return false;
-    }
-    if (access(dir, R_OK | W_OK | X_OK) < 0) {
-        error_setg_errno(errp, errno, "the socket directory '%s' cannot be "
-                         "written to", dir);
-        return false;
-    }
-    return true;
-}
-
 static char *fabric_unix_get_dir(Object *obj, Error **errp)
 {
     return g_strdup(RNIC_FABRIC_UNIX(obj)->dir);
@@ -640,10 +609,9 @@ static void fabric_unix_complete(UserCreatable *uc, Error **errp)
     RnicFabricUnix *u = RNIC_FABRIC_UNIX(uc);
 
     if (!u->dir) {
-        error_setg(errp, "dir= is missing: the directory of the sockets");
-        return;
+        u->dir = rnic_unix_directory_own(errp);
     }
-    if (!check_directory(u->dir, errp)) {
+    if (!u->dir || !rnic_unix_directory_check(u->dir, errp)) {
         return;
     }
     u->exit.notify = remove_files_at_exit;
@@ -683,11 +651,13 @@ static void fabric_unix_class_init(ObjectClass *klass, RNIC_CLASS_DATA *data)
     object_class_property_add_str(klass, "dir", fabric_unix_get_dir,
                                   fabric_unix_set_dir);
     object_class_property_set_description(
-        klass, "dir", "the directory of the sockets");
+        klass, "dir", "directory of the sockets; whoever may write there may "
+        "connect (default: $XDG_RUNTIME_DIR/rnic, or /tmp/rnic-UID)");
     object_class_property_add_bool(klass, "rings", fabric_unix_get_rings,
                                    fabric_unix_set_rings);
     object_class_property_set_description(
-        klass, "rings", "busy streams go through shared memory (on)");
+        klass, "rings", "send what busy streams carry through shared memory "
+        "(default: on)");
 }
 
 static const TypeInfo fabric_unix_types[] = {

@@ -216,12 +216,22 @@ static bool init_pci(RnicState *s, Error **errp)
     return true;
 }
 
-/* Without fabric= the device makes a TCP fabric with the default map. */
-static void init_fabric(RnicState *s)
+/* Without fabric= the device makes one that reaches nothing of the host. */
+static bool init_fabric(RnicState *s, Error **errp)
 {
     if (!s->fabric) {
-        s->fabric = RNIC_FABRIC(object_new(TYPE_RNIC_FABRIC_TCP));
-        s->own_fabric = true;
+        s->fabric = rnic_fabric_new_default(errp);
+        s->own_fabric = s->fabric;
+    }
+    return s->fabric;
+}
+
+static void cleanup_fabric(RnicState *s)
+{
+    if (s->own_fabric) {
+        object_unref(OBJECT(s->fabric));
+        s->fabric = NULL;
+        s->own_fabric = false;
     }
 }
 
@@ -229,11 +239,12 @@ static void rnic_realize(PCIDevice *pci, Error **errp)
 {
     RnicState *s = RNIC(pci);
 
-    if (!check_config(&s->config, errp)) {
+    if (!check_config(&s->config, errp) || !init_fabric(s, errp)) {
         return;
     }
     if (!rnic_workers_create(s, errp)) {
         rnic_workers_destroy(s);
+        cleanup_fabric(s);
         return;
     }
     qemu_macaddr_default_if_unset(&s->nic_conf.macaddr);
@@ -241,11 +252,11 @@ static void rnic_realize(PCIDevice *pci, Error **errp)
     if (!init_pci(s, errp)) {
         cleanup_tables(s);
         rnic_workers_destroy(s);
+        cleanup_fabric(s);
         return;
     }
     s->requests_bh = qemu_bh_new_guarded(requests_bh, s,
                                          &DEVICE(s)->mem_reentrancy_guard);
-    init_fabric(s);
     rnic_admin_realize(s);
     if (s->nic_conf.peers.ncs[0]) {
         rnic_ethernet_realize(s);
@@ -262,10 +273,7 @@ static void rnic_exit(PCIDevice *pci)
         rnic_ethernet_unrealize(s);
     }
     rnic_admin_unrealize(s);
-    if (s->own_fabric) {
-        object_unref(OBJECT(s->fabric));
-        s->fabric = NULL;
-    }
+    cleanup_fabric(s);
     qemu_bh_delete(s->requests_bh);
     cleanup_tables(s);
     rnic_workers_destroy(s);

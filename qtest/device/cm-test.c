@@ -746,7 +746,7 @@ static void test_refused(void)
                                           1, 1, 5, NULL, 0), ==,
                          RNIC_ST_INVALID_ADDRESS);
     }
-    /* IPv6, which the default map does not have. */
+    /* IPv6, which map=loopback does not have. */
     sqe.connect.qpn = cpu_to_le32(c->qp.number);
     sqe.connect.remote.ip[0] = 0x20;
     sqe.connect.remote.ip[15] = 1;

@@ -43,7 +43,7 @@ static char *fabric_options(const char *dir, const char *fabric)
     return g_strdup_printf(
         "-object tls-creds-psk,id=server,endpoint=server,dir=%s "
         "-object tls-creds-psk,id=client,endpoint=client,dir=%s,username=rnic "
-        "-object rnic-fabric-tcp,id=f%s", dir, dir, fabric);
+        "-object rnic-fabric-tcp,id=f,map=loopback%s", dir, dir, fabric);
 }
 
 #define BOTH ",tls-creds=server,tls-client-creds=client"
@@ -555,7 +555,7 @@ static Connection *new_x509_device(const char *dir, const char *fabric)
         "-object tls-creds-x509,id=server,endpoint=server,dir=%s "
         "-object tls-creds-x509,id=client,endpoint=client,dir=%s "
         "-object authz-simple,id=a,identity=CN=friend "
-        "-object rnic-fabric-tcp,id=f%s", dir, dir, fabric);
+        "-object rnic-fabric-tcp,id=f,map=loopback%s", dir, dir, fabric);
 
     return connection_prepare(&(ConnectionOptions) {
         .properties = ",fabric=f", .arguments = arguments });
@@ -635,6 +635,7 @@ static void assert_refused(Rnic *r, const char *name, const char *value,
 {
     QDict *answer = qtest_qmp(r->qts, "{ 'execute': 'object-add', 'arguments':"
                               " { 'qom-type': 'rnic-fabric-tcp', 'id': 'x',"
+                              " 'map': 'loopback',"
                               " %s: %s } }", name, value);
     const char *error;
 

@@ -482,7 +482,7 @@ static void test_other_device(void)
     Rnic *second;
     uint8_t octet;
 
-    options.arguments = "-device rnic,addr=5,mpa-rtr=off";
+    options.arguments = "-device rnic,addr=5,mpa-rtr=off,fabric=wire";
     a = connection_new(&options);
     second = rnic_sibling(a->r, SLOT);
     rnic_up(second);

@@ -141,7 +141,9 @@ static void test_bars(void)
 /* On a conventional bus behind a bridge: no Express capability. */
 static void test_conventional_bus(void)
 {
-    QTestState *qts = qtest_init("-machine pc -nodefaults -device rnic,addr=4");
+    QTestState *qts = qtest_init("-machine pc -nodefaults "
+                                 "-object rnic-fabric-tcp,id=f,map=loopback "
+                                 "-device rnic,addr=4,fabric=f");
     QPCIBus *bus = qpci_new_pc(qts, NULL);
     QPCIDevice *dev = qpci_device_find(bus, QPCI_DEVFN(4, 0));
     QPCIBar bar;

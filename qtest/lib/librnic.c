@@ -54,25 +54,34 @@ static void forget_device(Rnic *r)
     g_free(r->dev);
 }
 
-/* See wire-peer.h; nothing for the fabric that the device makes itself. */
+/* RNIC_TEST_FABRIC, see wire-peer.h. */
 static char *fabric_object(void)
 {
     const char *directory = wire_directory();
 
     return directory
-        ? g_strdup_printf("-object rnic-fabric-unix,id=f,dir=%s", directory)
-        : g_strdup("");
+        ? g_strdup_printf("-object rnic-fabric-unix,id=wire,dir=%s", directory)
+        : g_strdup("-object rnic-fabric-tcp,id=wire,map=loopback");
 }
 
 Rnic *rnic_boot(const char *properties, const char *arguments)
 {
-    Rnic *r = g_new0(Rnic, 1);
     g_autofree char *fabric = fabric_object();
+    g_autofree char *more = g_strdup_printf(",fabric=wire%s",
+                                            properties ? properties : "");
+    g_autofree char *all = g_strdup_printf("%s %s", fabric,
+                                           arguments ? arguments : "");
 
-    r->qts = qtest_initf("-machine q35 -nodefaults -m 256 %s %s "
-                         "-device rnic,addr=%d%s%s%s",
-                         fabric, arguments ? arguments : "", RNIC_TEST_SLOT,
-                         *fabric ? ",fabric=f" : "",
+    return rnic_boot_bare(more, all);
+}
+
+Rnic *rnic_boot_bare(const char *properties, const char *arguments)
+{
+    Rnic *r = g_new0(Rnic, 1);
+
+    r->qts = qtest_initf("-machine q35 -nodefaults -m 256 %s "
+                         "-device rnic,addr=%d%s%s",
+                         arguments ? arguments : "", RNIC_TEST_SLOT,
                          g_getenv("RNIC_TEST_PROPERTIES") ?: "",
                          properties ? properties : "");
     r->pci = qpci_new_pc(r->qts, NULL);

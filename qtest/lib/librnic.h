@@ -107,8 +107,13 @@ typedef struct Rnic {
  * ",name=value..."); @arguments are other options of QEMU. Finds the device and
  * maps its BARs, no more. RNIC_TEST_PROPERTIES in the environment has
  * properties for every device so made, of the same form; the test's come after.
+ * The device's fabric is "wire", that of the wire peer (see wire-peer.h), unless
+ * the properties name another one.
  */
 Rnic *rnic_boot(const char *properties, const char *arguments);
+
+/* The same without a fabric object: the device uses its default. */
+Rnic *rnic_boot_bare(const char *properties, const char *arguments);
 
 /* Another adapter of the machine of @r, at @slot; BARs mapped, no more. */
 Rnic *rnic_sibling(Rnic *r, unsigned slot);

@@ -5,8 +5,8 @@
  * on purpose without a line of the device's protocol engine, so that a mistake
  * there is not repeated here. It can also say everything that is wrong.
  *
- * The device's default fabric maps guest a.b.c.d to host 127.b.c.d. Addresses
- * are chosen by process id, so that tests can run at the same time. With
+ * It is on the TCP fabric's map=loopback: guest a.b.c.d is host 127.b.c.d.
+ * Addresses are chosen by process id, so that tests can run at the same time. With
  * RNIC_TEST_FABRIC=unix in the environment the same tests run over the UNIX
  * fabric, in a directory of their own; with unix-rings, the peer sends and
  * receives by rings in shared memory where it may.

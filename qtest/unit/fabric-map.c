@@ -63,9 +63,9 @@ static void pair(const RnicMap *map, const char *guest, const char *host)
     to_guest(map, host, "::", guest);
 }
 
-static void test_default(void)
+static void test_loopback(void)
 {
-    RnicMap *map = parse(NULL);
+    RnicMap *map = parse("loopback");
 
     to_host(map, "10.77.0.1", "127.77.0.1");
     to_host(map, "192.168.3.4", "127.168.3.4");
@@ -237,7 +237,7 @@ static void test_addresses(void)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    g_test_add_func("/fabric/map/default", test_default);
+    g_test_add_func("/fabric/map/loopback", test_loopback);
     g_test_add_func("/fabric/map/identity", test_identity);
     g_test_add_func("/fabric/map/entries", test_entries);
     g_test_add_func("/fabric/map/longest-prefix", test_longest_prefix);
