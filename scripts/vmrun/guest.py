@@ -181,7 +181,8 @@ class Guest:
             self.process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=errors,
                 stderr=errors, preexec_fn=_in_the_child,
-                env=dict(os.environ, TMPDIR="/var/tmp"))
+                env=dict(os.environ, TMPDIR="/var/tmp",
+                         XDG_RUNTIME_DIR=self.run.directory))
         self.started = time.monotonic()
 
     def ended(self):

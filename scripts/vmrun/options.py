@@ -28,8 +28,8 @@ object makes it a failure.
 
 DIR/NAME.opts may hold options of that guest. An executable DIR/host runs on the
 host beside the guests, in DIR; its environment has RNIC_RUN (a directory with
-NAME.qmp sockets and NAME.pid files) and RNIC_HOST_NET (127.x.y: guest 10.77.0.k
-is 127.x.y.k). Scripts find functions in /usr/lib/rnic/lib.sh.
+NAME.qmp sockets and NAME.pid files) and RNIC_HOST_NET (127.x.y: with --fabric
+tcp, guest 10.77.0.k is 127.x.y.k). Scripts find functions in /usr/lib/rnic/lib.sh.
 
 example: scripts/vm-run --timeout 60 --device-opts mpa-crc=on my-test/
 """
@@ -45,17 +45,19 @@ def _guest_options(parser):
     parser.add_argument("--device-opts", action="append", default=[],
                         metavar="PROPERTIES",
                         help="more properties for -device rnic")
-    parser.add_argument("--fabric", choices=["tcp", "unix"], default="tcp",
-                        help="what carries the guests' RDMA: TCP on loopback "
-                        "addresses, or UNIX sockets (faster)")
+    parser.add_argument("--fabric", choices=["unix", "tcp"], default="unix",
+                        help="what carries the guests' RDMA: UNIX sockets in a "
+                        "directory of this run alone (the default), or TCP "
+                        "between loopback addresses of the host")
     parser.add_argument("--map", action="append", default=[],
                         metavar="GUEST/LEN=HOST/LEN",
-                        help="more entries for the TCP fabric's address map")
+                        help="more entries for the address map of --fabric tcp")
     parser.add_argument("--fabric-opts", action="append", default=[],
                         metavar="PROPERTIES",
                         help="more properties for the fabric object")
     parser.add_argument("--default-fabric", action="store_true",
-                        help="no fabric object: the device makes its own")
+                        help="no fabric object: the device makes its own, in "
+                        "a directory of this run alone")
     parser.add_argument("--qemu-arg", action="append", default=[],
                         metavar="ARG", help="another argument for QEMU")
     parser.add_argument("--kernel-arg", action="append", default=[],
@@ -88,7 +90,7 @@ def _run_options(parser):
                         metavar="NAME=VALUE",
                         help="a variable for the scripts and the host program")
     parser.add_argument("--host-net", metavar="127.X.Y",
-                        help="the host network the guests' RDMA uses")
+                        help="the host network of --fabric tcp")
     parser.add_argument("--run-dir", metavar="D",
                         help="where sockets go (a temporary directory)")
     parser.add_argument("--allow-warnings", action="store_true",
@@ -125,4 +127,7 @@ def for_guest(options, name):
             words = shlex.split(f.read(), comments=True)
     shared = {key: list(value) if isinstance(value, list) else value
               for key, value in vars(options).items()}
-    return parser.parse_args(words, argparse.Namespace(**shared))
+    own = parser.parse_args(words, argparse.Namespace(**shared))
+    if own.map and (own.fabric != "tcp" or own.default_fabric):
+        paths.die(f"{name}: --map needs --fabric tcp")
+    return own
