@@ -361,6 +361,60 @@ static const Property rnic_properties[] = {
     DEFINE_PROP_UINT32("mulpdu", RnicState, config.mulpdu, IWARP_MULPDU_MAX),
 };
 
+/* One for each of rnic_properties, and for those of DEFINE_NIC_PROPERTIES. */
+static const struct {
+    const char *property;
+    const char *text;
+} rnic_descriptions[] = {
+    { "mac", "MAC address of the Ethernet function, such as "
+             "52:54:00:12:34:56 (default: QEMU chooses)" },
+    { "netdev", "id of the netdev behind the Ethernet function (default: "
+                "none, no Ethernet)" },
+    { "fabric", "id of the rnic-fabric-... object that carries the RDMA "
+                "streams (default: UNIX sockets in the user's own directory)" },
+    { "iothread", "id of the iothread object that moves the data, instead of "
+                  "io-threads (default: none)" },
+    { "io-threads", "threads of the device's own that move the data, 0 to 64; "
+                    "0: QEMU's main loop does; -1: one, unless iothread is "
+                    "given" },
+    { "event-hold-us", "longest time in microseconds that a completion event "
+                       "waits for more to report, 0 to 100000; 0: none" },
+    { "busy-poll-us", "longest time in microseconds that a thread of "
+                      "io-threads polls for the answer to a small message "
+                      "before it sleeps, 0 to 100000" },
+    { "vectors", "MSI-X vectors, 1 to 2048" },
+    { "doorbell-pages", "pages of BAR 2, 2 to 32768, a power of two; one for "
+                        "each user context" },
+    { "max-qp", "queue pairs, 1 to 16777215" },
+    { "max-cq", "completion queues, 1 to 16777215" },
+    { "max-srq", "shared receive queues, 1 to 16777215" },
+    { "max-eq", "event queues, 1 to 65536" },
+    { "max-pd", "protection domains, 1 to 16777215" },
+    { "max-mr", "STags: memory regions and windows, 1 to 16777215" },
+    { "max-mr-pages", "entries in the page lists of all memory regions "
+                      "together, 1 to 2^32" },
+    { "max-listeners", "listening endpoints, 1 to 65536" },
+    { "max-endpoints", "connections in set-up, 1 to 65536" },
+    { "max-ird", "RDMA Reads that the peer of a queue pair may have "
+                 "outstanding, 1 to 1024" },
+    { "max-ord", "RDMA Reads that a queue pair may have outstanding, "
+                 "1 to 1024" },
+    { "mpa-revision", "highest MPA revision in use, 1 or 2" },
+    { "mpa-crc", "insist on CRC32C; without, it is used if the peer insists" },
+    { "mpa-markers", "ask the peer to send markers" },
+    { "mpa-rtr", "offer the peer-to-peer start-up of RFC 6581; needs "
+                 "mpa-revision=2" },
+    { "mulpdu", "octets of the largest DDP segment sent, 128 to 64768" },
+};
+
+static void rnic_describe(ObjectClass *oc)
+{
+    for (int i = 0; i < ARRAY_SIZE(rnic_descriptions); i++) {
+        object_class_property_set_description(oc, rnic_descriptions[i].property,
+                                              rnic_descriptions[i].text);
+    }
+}
+
 /* Host sockets cannot move to another host. */
 static const VMStateDescription rnic_vmstate = {
     .name = "rnic",
@@ -391,6 +445,7 @@ static void rnic_class_init(ObjectClass *oc, RNIC_CLASS_DATA *data)
     dc->vmsd = &rnic_vmstate;
     set_bit(DEVICE_CATEGORY_NETWORK, dc->categories);
     device_class_set_props(dc, rnic_properties);
+    rnic_describe(oc);
 }
 
 static const TypeInfo rnic_type = {
