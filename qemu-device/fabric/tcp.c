@@ -852,6 +852,7 @@ static const TypeInfo fabric_tcp_types[] = {
         .name = TYPE_RNIC_FABRIC_TCP,
         .parent = TYPE_RNIC_FABRIC,
         .instance_size = sizeof(RnicFabricTcp),
+        .instance_init = fabric_tcp_init,
         .instance_finalize = fabric_tcp_finalize,
         .class_init = fabric_tcp_class_init,
         .interfaces = RNIC_INTERFACES {

@@ -635,6 +635,7 @@ static void assert_refused(Rnic *r, const char *name, const char *value,
 {
     QDict *answer = qtest_qmp(r->qts, "{ 'execute': 'object-add', 'arguments':"
                               " { 'qom-type': 'rnic-fabric-tcp', 'id': 'x',"
+                              " 'map': 'loopback',"
                               " %s: %s } }", name, value);
     const char *error;
 
