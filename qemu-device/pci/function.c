@@ -330,6 +330,8 @@ static const struct {
     { "max-mr", "STags: memory regions and windows, 1 to 16777215" },
     { "max-mr-pages", "entries in the page lists of all memory regions "
                       "together, 1 to 2^32" },
+    { "max-queue-pages", "entries in the page lists of all queues "
+                         "together, 8 octets each (8388608)" },
     { "max-listeners", "listening endpoints, 1 to 65536" },
     { "max-endpoints", "connections in set-up, 1 to 65536" },
     { "max-ird", "RDMA Reads that the peer of a queue pair may have "

@@ -104,7 +104,7 @@ static unsigned add_doorbells(World *w, Target *t)
           cq | RNIC_ARM_NEXT },
         { "CQ_ARM solicited", RNIC_BAR_DOORBELLS, RNIC_DB_CQ_ARM,
           cq | RNIC_ARM_SOLICITED },
-        { "CQ_EMPTY", RNIC_BAR_DOORBELLS, RNIC_DB_CQ_EMPTY, cq },
+        { "hole", RNIC_BAR_DOORBELLS, 0x10, cq },
         { "doorbell of no object", RNIC_BAR_DOORBELLS, RNIC_DB_SQ, 0xffff },
     };
 
