@@ -333,7 +333,7 @@ static const struct {
     { "max-queue-pages", "entries in the page lists of all queues "
                          "together, 8 octets each (8388608)" },
     { "max-listeners", "listening endpoints, 1 to 65536" },
-    { "max-endpoints", "connections in set-up, 1 to 65536" },
+    { "max-endpoints", "connections in set-up each way, 1 to 65536" },
     { "max-ird", "RDMA Reads that the peer of a queue pair may have "
                  "outstanding, 1 to 1024" },
     { "max-ord", "RDMA Reads that a queue pair may have outstanding, "
