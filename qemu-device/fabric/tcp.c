@@ -796,11 +796,6 @@ static void fabric_tcp_complete(UserCreatable *uc, Error **errp)
     tcp->complete = true;
 }
 
-static void fabric_tcp_init(Object *obj)
-{
-    RNIC_FABRIC_TCP(obj)->keepalive_s = KEEPALIVE_S;
-}
-
 static void fabric_tcp_finalize(Object *obj)
 {
     RnicFabricTcp *tcp = RNIC_FABRIC_TCP(obj);
@@ -818,6 +813,7 @@ static void fabric_tcp_class_init(ObjectClass *klass, RNIC_CLASS_DATA *data)
 {
     UserCreatableClass *uc = USER_CREATABLE_CLASS(klass);
     RnicFabricClass *fc = RNIC_FABRIC_CLASS(klass);
+    ObjectProperty *keepalive;
 
     uc->complete = fabric_tcp_complete;
     fc->dial = fabric_tcp_dial;
@@ -830,13 +826,14 @@ static void fabric_tcp_class_init(ObjectClass *klass, RNIC_CLASS_DATA *data)
         klass, "map", "how guest addresses become host addresses: loopback "
         "(guest a.b.c.d is host 127.b.c.d), identity, or GUEST/length="
         "HOST/length entries separated by ';' (required)");
-    object_class_property_add(klass, "keepalive-s", "uint32",
-                              fabric_tcp_get_keepalive,
-                              fabric_tcp_set_keepalive, NULL, NULL);
+    keepalive = object_class_property_add(klass, "keepalive-s", "uint32",
+                                          fabric_tcp_get_keepalive,
+                                          fabric_tcp_set_keepalive, NULL,
+                                          NULL);
+    object_property_set_default_uint(keepalive, KEEPALIVE_S);
     object_class_property_set_description(
         klass, "keepalive-s", "seconds without an octet after which a peer is "
-        "asked whether it is there; after twice as many it is lost (60; 0: "
-        "never)");
+        "asked whether it is there; after twice as many it is lost (0: never)");
     for (int i = 0; i < ARRAY_SIZE(text_properties); i++) {
         const TextProperty *p = &text_properties[i];
 
@@ -852,7 +849,6 @@ static const TypeInfo fabric_tcp_types[] = {
         .name = TYPE_RNIC_FABRIC_TCP,
         .parent = TYPE_RNIC_FABRIC,
         .instance_size = sizeof(RnicFabricTcp),
-        .instance_init = fabric_tcp_init,
         .instance_finalize = fabric_tcp_finalize,
         .class_init = fabric_tcp_class_init,
         .interfaces = RNIC_INTERFACES {

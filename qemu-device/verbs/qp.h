@@ -73,10 +73,10 @@ typedef struct RnicEstablishing RnicEstablishing;
 typedef void RnicEstablishedFn(void *opaque, bool established);
 
 /*
- * Have the worker take the QP from Idle to RTS on the stream, whose channel it
+ * Have the worker take the QP from Idle to RTS on the stream, whose transport it
  * takes, tell the guest by the event, and let the stream go on.  An initiator
  * sends the RTR that was agreed first of all.  @fn is called in the main loop:
- * false if the QP was not in Idle any more; the channel has been closed, and the
+ * false if the QP was not in Idle any more; the transport has been closed, and the
  * guest has not been told.  *@handle is NULL after that.
  */
 void rnic_qp_establish(RnicQp *qp, const RnicEstablish *establish,

@@ -196,7 +196,7 @@ static HostTimer host_timer(const Connection *c)
 static Connection *new_with_keepalive(const char *seconds, bool passive)
 {
     g_autofree char *fabric = g_strdup_printf(
-        "-object rnic-fabric-tcp,id=g%s", seconds);
+        "-object rnic-fabric-tcp,id=g,map=loopback%s", seconds);
 
     return connection_new(&(ConnectionOptions) {
         .properties = ",fabric=g", .arguments = fabric, .passive = passive });
