@@ -358,8 +358,9 @@ static void test_cm_eq(void)
         init = rnic_qp_default(w->r, &cq, &cq);
         rnic_create_qp(w->r, &qp, &init);
         /* Nothing listens there: REFUSED. */
-        rnic_try_connect(w->r, &qp, wire_guest_ip(2), wire_free_port(2), 1, 1,
-                         5, NULL, 0);
+        g_assert_cmpuint(rnic_try_connect(w->r, &qp, wire_guest_ip(2),
+                                          wire_free_port(2), 1, 1, 5, NULL,
+                                          0), ==, RNIC_ST_OK);
         expect_fatal(w->r, RNIC_HEALTH_EQ_DMA);
     }
     world_free(w);

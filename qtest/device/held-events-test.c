@@ -44,7 +44,7 @@ static void expect_lost(Rnic *r, uint64_t count)
 {
     struct rnic_counters counters = rnic_query_counters(r);
 
-    g_assert_cmpuint(le64_to_cpu(counters.events_lost), ==, count);
+    g_assert_cmpuint(le32_to_cpu(counters.events_lost), ==, count);
 }
 
 static void set_link(Rnic *r, bool up)
