@@ -60,10 +60,12 @@ rnic_queue_memory_read(RnicState *s, const struct rnic_queue_memory *wire,
                          le32_to_cpu(wire->ring_offset[1]) },
         .ring_size = { size0, size1 },
     };
-    if (wire->pages.page_shift > QUEUE_PAGE_SHIFT_MAX) {
+    count = le32_to_cpu(wire->pages.count);
+    if (wire->pages.page_shift > QUEUE_PAGE_SHIFT_MAX ||
+        (count <= QUEUE_PAGES_MAX &&
+         count > queue_pages_needed(mem, wire->pages.page_shift))) {
         return RNIC_ST_BAD_QUEUE_MEMORY;
     }
-    count = le32_to_cpu(wire->pages.count);
     if (count <= QUEUE_PAGES_MAX &&
         count > s->config.max_queue_pages - s->queue_pages) {
         return RNIC_ST_INSUFFICIENT_RESOURCES;
@@ -74,8 +76,7 @@ rnic_queue_memory_read(RnicState *s, const struct rnic_queue_memory *wire,
         return status;
     }
     s->queue_pages += mem->pages.count;
-    if (!ring_fits(mem, 0) || !ring_fits(mem, 1) || rings_overlap(mem) ||
-        mem->pages.count > queue_pages_needed(mem, mem->pages.shift)) {
+    if (!ring_fits(mem, 0) || !ring_fits(mem, 1) || rings_overlap(mem)) {
         rnic_queue_memory_free(s, mem);
         return RNIC_ST_BAD_QUEUE_MEMORY;
     }

@@ -61,31 +61,38 @@ static bool sq_load_producer(RnicQp *qp)
 }
 
 /* The queue looks empty: have the next post ring, then look once more. */
-static void sq_publish(RnicQp *qp)
+static bool sq_publish(RnicQp *qp)
 {
     RnicSendQueue *sq = &qp->sq;
 
     if (sq->published == sq->producer) {
-        return;
+        return true;
     }
     sq->published = sq->producer;
-    if (rnic_record_store32(qp->s, &qp->mem,
-                            offsetof(struct rnic_qp_record, sq_event),
-                            sq->published)) {
-        rnic_dma_barrier();
-        sq_load_producer(qp);
+    if (!rnic_record_store32(qp->s, &qp->mem,
+                             offsetof(struct rnic_qp_record, sq_event),
+                             sq->published)) {
+        return false;
     }
+    rnic_dma_barrier();
+    return sq_load_producer(qp);
+}
+
+/* Learn of WQEs if none is known of.  False: the record cannot be used. */
+static bool sq_look(RnicQp *qp)
+{
+    RnicSendQueue *sq = &qp->sq;
+
+    if (sq->producer != sq->consumer) {
+        return true;
+    }
+    return sq_load_producer(qp) &&
+           (sq->producer != sq->consumer || sq_publish(qp));
 }
 
 bool rnic_sq_has_wqe(RnicQp *qp)
 {
-    RnicSendQueue *sq = &qp->sq;
-
-    if (sq->producer == sq->consumer && sq_load_producer(qp) &&
-        sq->producer == sq->consumer) {
-        sq_publish(qp);
-    }
-    return sq->producer != sq->consumer;
+    return sq_look(qp) && qp->sq.producer != qp->sq.consumer;
 }
 
 bool rnic_sq_idle(RnicQp *qp)
@@ -599,27 +606,39 @@ static RnicSqStep sq_begin_local(RnicQp *qp, WorkClass class)
     return RNIC_SQ_FAILED;
 }
 
+static RnicSqStep sq_broken(RnicQp *qp)
+{
+    rnic_qp_local_error(qp, RNIC_AE_QP_CATASTROPHIC, IWARP_TERM_STREAM);
+    return RNIC_SQ_FAILED;
+}
+
+/* While a WR waits nothing else looks at what the guest goes on to post. */
+static RnicSqStep sq_wait(RnicQp *qp)
+{
+    return sq_load_producer(qp) && !sq_overrun(qp) ? RNIC_SQ_EMPTY
+                                                   : sq_broken(qp);
+}
+
 RnicSqStep rnic_sq_begin(RnicQp *qp, RnicJob *job)
 {
     enum rnic_wc_status status;
     WorkClass class;
 
     if (!qp->sq.fetched) {
-        if (!rnic_sq_has_wqe(qp)) {
+        if (!sq_look(qp)) {
+            return sq_broken(qp);
+        }
+        if (qp->sq.producer == qp->sq.consumer) {
             return RNIC_SQ_EMPTY;
         }
         if (!sq_fetch(qp)) {
-            rnic_qp_local_error(qp, RNIC_AE_QP_CATASTROPHIC,
-                                IWARP_TERM_STREAM);
-            return RNIC_SQ_FAILED;
+            return sq_broken(qp);
         }
     }
     class = sq_work_class(sq_head(qp)->opcode);
-    if (sq_must_wait(qp, class)) {
-        /* ORD 0 would wait for ever. */
-        if (!(class == CLASS_READ && qp->ord == 0)) {
-            return RNIC_SQ_EMPTY;
-        }
+    /* With ORD 0 a Read would wait for ever. */
+    if (sq_must_wait(qp, class) && !(class == CLASS_READ && qp->ord == 0)) {
+        return sq_wait(qp);
     }
     status = sq_check(qp, class);
     if (status != RNIC_WC_SUCCESS) {

@@ -298,5 +298,5 @@ RnicRingTake rnic_srq_take(RnicState *s, RnicSrq *srq, RnicReceiveWqe *wqe)
         srq_publish_consumer(s, srq);
         srq_check_limit(s, srq);
     }
-    return take;
+    return srq->failed ? RNIC_RING_BROKEN : take;
 }
