@@ -31,7 +31,8 @@ static gpointer watchdog_run(gpointer opaque)
     g_mutex_lock(&dog->mutex);
     while (!dog->done) {
         if (!g_cond_wait_until(&dog->over, &dog->mutex, dog->deadline)) {
-            g_printerr("QEMU hangs: %s\n", dog->what);
+            g_printerr("QEMU hangs, or the test waits in vain: %s\n",
+                       dog->what);
             kill(dog->qemu, SIGKILL);
             break;
         }
