@@ -15,8 +15,12 @@
 
 enum {
     QPS = 1000,
-    LIMIT_MILLISECONDS = 100,
-    TRIES = 3,                  /* the host may be busy with other things */
+    /*
+     * On a host with nothing else to do it is below 100; one that is busy with
+     * other things adds to that.  To wait for queue pairs one by one takes seconds
+     * on any.
+     */
+    LIMIT_MILLISECONDS = 1000,
     HANG_SECONDS = 60,
 };
 
@@ -62,16 +66,14 @@ static double hold_once(const Disturbance *what)
     return longest;
 }
 
-/* A busy host may add to one try. It does not add a second. */
+static void hold_assert_short(double longest)
+{
+    g_assert_cmpfloat(longest, <=, LIMIT_MILLISECONDS * watchdog_patience());
+}
+
 static void hold(const Disturbance *what)
 {
-    double limit = LIMIT_MILLISECONDS * watchdog_patience();
-    double least = hold_once(what);
-
-    for (int i = 1; i < TRIES && least > limit && least < 1000; i++) {
-        least = MIN(least, hold_once(what));
-    }
-    g_assert_cmpfloat(least, <=, limit);
+    hold_assert_short(hold_once(what));
 }
 
 /* ------------------------------------------------------------------- resets */
@@ -248,13 +250,7 @@ static double register_once(void)
 
 static void test_register(void)
 {
-    double limit = LIMIT_MILLISECONDS * watchdog_patience();
-    double least = register_once();
-
-    for (int i = 1; i < TRIES && least > limit && least < 1000; i++) {
-        least = MIN(least, register_once());
-    }
-    g_assert_cmpfloat(least, <=, limit);
+    hold_assert_short(register_once());
 }
 
 int main(int argc, char **argv)
