@@ -189,11 +189,27 @@ static void test_doorbell_of_another_qp(void)
 enum {
     BLOCKS = 1 << 20,           /* of an octet each */
     MESSAGES = 16,
-    PINGS_MIN = 64,
+    PINGS_MIN = 3 * MESSAGES,   /* one for each MiB, if that is a turn */
+    TRIES = 3,                  /* the host may be busy with other things */
 };
 
-/* The blocks lie in guest memory in the order of their addresses. */
-static void register_tiny_blocks(Connection *c, RnicMr *mr)
+/* ROM: memory in another piece than RAM is. */
+#define BIOS_PAGE 0xfffff000ULL
+
+/* In RAM, in the order of their addresses. */
+static uint64_t block_in_ram(const RnicMr *mr, uint32_t i)
+{
+    return mr->bus + i;
+}
+
+/* In RAM and in ROM in turn, so that no two of them are in one piece. */
+static uint64_t block_in_patchwork(const RnicMr *mr, uint32_t i)
+{
+    return i & 1 ? BIOS_PAGE + (i & (RNIC_TEST_PAGE - 1)) : mr->bus + i;
+}
+
+static void register_tiny_blocks(Connection *c, RnicMr *mr,
+                                 uint64_t (*block)(const RnicMr *, uint32_t))
 {
     struct rnic_admin_sqe sqe = rnic_command(RNIC_ADMIN_REGISTER_MR);
     g_autofree uint64_t *list = g_new(uint64_t, BLOCKS);
@@ -203,7 +219,7 @@ static void register_tiny_blocks(Connection *c, RnicMr *mr)
     *mr = (RnicMr) { .length = BLOCKS, .bus = rnic_alloc(c->r, BLOCKS) };
     mr->va = mr->bus;
     for (uint32_t i = 0; i < BLOCKS; i++) {
-        list[i] = cpu_to_le64(mr->bus + i);
+        list[i] = cpu_to_le64(block(mr, i));
     }
     rnic_mem_write(c->r, where, list, BLOCKS * 8);
     sqe.register_mr.pdn = cpu_to_le32(c->r->pd);
@@ -255,7 +271,7 @@ static void test_tiny_blocks_data(void)
 {
     Connection *c = connection_new(NULL);
 
-    register_tiny_blocks(c, &c->mr);
+    register_tiny_blocks(c, &c->mr, block_in_ram);
     move_all_blocks(c);
     connection_free(c);
 }
@@ -270,7 +286,7 @@ static uint32_t ping(Connection *c, uint32_t msn)
     return msn + 1;
 }
 
-/* Small messages of @other while @c sends all that is posted. */
+/* Small messages of @other while @c sends all its blocks. */
 static unsigned ping_meanwhile(Connection *c, Connection *other)
 {
     struct rnic_cqe cqe;
@@ -297,24 +313,34 @@ static void post_all_blocks(Connection *c)
     rnic_ring_sq(c->r, &c->qp);
 }
 
-/* Turns have so few pieces that another QP comes to its own in between. */
-static void test_tiny_blocks_turns(void)
+static unsigned pings_once(void)
 {
     Connection *c = connection_new(NULL);
     Connection *other = connection_prepare_second(c, NULL);
     Drain *drain = drain_new(&c->peer->fd, 1);
     unsigned pings;
 
-    register_tiny_blocks(c, &c->mr);
+    register_tiny_blocks(c, &c->mr, block_in_patchwork);
     connection_establish(other, NULL);
     post_all_blocks(c);
     pings = ping_meanwhile(c, other);
     g_test_message("%u messages of another QP during %d MiB in blocks of an "
                    "octet", pings, MESSAGES);
-    g_assert_cmpuint(pings, >=, PINGS_MIN);
     drain_free(drain);
     connection_free_second(other);
     connection_free(c);
+    return pings;
+}
+
+/* Turns have so few pieces that another QP comes to its own in between. */
+static void test_tiny_blocks_turns(void)
+{
+    unsigned most = pings_once();
+
+    for (int i = 1; i < TRIES && most < PINGS_MIN; i++) {
+        most = MAX(most, pings_once());
+    }
+    g_assert_cmpuint(most, >=, PINGS_MIN);
 }
 
 static double hold_once(void)
@@ -326,7 +352,7 @@ static double hold_once(void)
     Drain *drain = drain_new(&c->peer->fd, 1);
     double longest;
 
-    register_tiny_blocks(c, &c->mr);
+    register_tiny_blocks(c, &c->mr, block_in_patchwork);
     monitor_probe_start(probe);
     monitor_probe_begin(probe);
     post_all_blocks(c);
@@ -345,11 +371,11 @@ static double hold_once(void)
 
 static void test_tiny_blocks_in_main_loop(void)
 {
-    enum { TRIES = 3, LIMIT_MILLISECONDS = 100 };
+    enum { LIMIT_MILLISECONDS = 100 };
     double limit = LIMIT_MILLISECONDS * watchdog_patience();
     double least = hold_once();
 
-    for (int i = 1; i < TRIES && least > limit && least < 1000; i++) {
+    for (int i = 1; i < TRIES && least > limit && least < 5000; i++) {
         least = MIN(least, hold_once());
     }
     g_assert_cmpfloat(least, <=, limit);
