@@ -1,14 +1,16 @@
 /*
  * rnic: the one place that knows QEMU versions
  *
- * Headers moved between QEMU 10.0 and its successors.  Nothing else in this
- * directory may test for a version or a header.
+ * Headers and a few signatures changed between QEMU 10.0 and its successors.
+ * Nothing else in this directory may test for a version or a header.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
 
 #ifndef HW_RNIC_COMPAT_H
 #define HW_RNIC_COMPAT_H
+
+#include "crypto/tlssession.h"
 
 #if __has_include("hw/core/qdev.h")
 #include "hw/core/qdev.h"
@@ -38,6 +40,20 @@
 #include "qemu/aio.h"
 #else
 #include "block/aio.h"
+#endif
+
+/*
+ * A TLS session's reader had an argument more (what an end without notice is),
+ * its callbacks other types.  An end without notice is an error here.
+ */
+#ifdef QCRYPTO_TLS_SESSION_PREMATURE_TERMINATION
+#define rnic_tls_session_read(session, buf, len) \
+    qcrypto_tls_session_read(session, buf, len, NULL)
+typedef void RnicTlsOctets;
+#else
+#define rnic_tls_session_read(session, buf, len) \
+    qcrypto_tls_session_read(session, buf, len, false, NULL)
+typedef char RnicTlsOctets;
 #endif
 
 /* QEMU has all variables zeroed, large ones, too. */

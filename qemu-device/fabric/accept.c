@@ -5,6 +5,7 @@
  */
 
 #include "qemu/osdep.h"
+#include <glib-unix.h>
 #include "qemu/main-loop.h"
 #include "qemu/sockets.h"
 #include "qemu/timer.h"
@@ -73,7 +74,7 @@ static void acceptor_take(RnicAcceptor *a, int fd)
         close(fd);
         return;
     }
-    qemu_socket_set_nonblock(fd);
+    g_unix_set_fd_nonblocking(fd, true, NULL);
     a->accepted(a->opaque, fd);
 }
 

@@ -305,7 +305,7 @@ static int tcp_connect_from(const RnicFabricTcp *tcp, const RnicAddr *from,
     if (fd < 0) {
         return -1;
     }
-    qemu_socket_set_nonblock(fd);
+    g_unix_set_fd_nonblocking(fd, true, NULL);
     socket_set_nodelay(fd);
     tcp_set_keepalive(tcp, fd);
     if ((!rnic_ip_is_any(from->ip) && tcp_bind_local(fd, from) < 0) ||

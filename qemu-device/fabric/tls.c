@@ -11,7 +11,7 @@
 #include "qemu/iov.h"
 #include "qemu/main-loop.h"
 #include "qemu/timer.h"
-#include "crypto/tlssession.h"
+#include "hw/rnic/base/compat.h"
 #include "tls.h"
 #include "hw/rnic/base/trace.h"
 
@@ -51,7 +51,7 @@ static TlsTransport *tls_of(RnicTransport *t)
 }
 
 /* The session's way down. */
-static ssize_t tls_push(const char *octets, size_t len, void *opaque,
+static ssize_t tls_push(const RnicTlsOctets *octets, size_t len, void *opaque,
                         Error **errp)
 {
     TlsTransport *t = opaque;
@@ -67,7 +67,8 @@ static ssize_t tls_push(const char *octets, size_t len, void *opaque,
     return n;
 }
 
-static ssize_t tls_pull(char *octets, size_t len, void *opaque, Error **errp)
+static ssize_t tls_pull(RnicTlsOctets *octets, size_t len, void *opaque,
+                        Error **errp)
 {
     TlsTransport *t = opaque;
     ssize_t n = rnic_transport_read(t->below, octets, len);
@@ -235,8 +236,8 @@ static ssize_t tls_readv(RnicTransport *transport, const struct iovec *iov,
     size_t done = 0;
 
     for (size_t i = 0; i < count; i++) {
-        ssize_t n = qcrypto_tls_session_read(t->session, iov[i].iov_base,
-                                             iov[i].iov_len, false, NULL);
+        ssize_t n = rnic_tls_session_read(t->session, iov[i].iov_base,
+                                          iov[i].iov_len);
 
         if (n < 0 && done == 0) {
             if (n != QCRYPTO_TLS_SESSION_ERR_BLOCK) {

@@ -15,6 +15,7 @@
  */
 
 #include "qemu/osdep.h"
+#include <glib-unix.h>
 #include <arpa/inet.h>
 #include <sys/file.h>
 #include <sys/un.h>
@@ -177,7 +178,7 @@ static int unix_new_socket(void)
     if (fd < 0) {
         rnic_descriptors_release(1);
     } else {
-        qemu_socket_set_nonblock(fd);
+        g_unix_set_fd_nonblocking(fd, true, NULL);
     }
     return fd;
 }
