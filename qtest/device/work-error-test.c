@@ -482,7 +482,8 @@ static void test_queue_unreachable(void)
         rnic_mem_write(c->r, list + 8 * i, &entry, 8);
     }
     sqe.create_qp.memory.pages.addr = cpu_to_le64(list);
-    sqe.create_qp.memory.pages.count = cpu_to_le32(16);
+    sqe.create_qp.memory.pages.count = cpu_to_le32(
+        DIV_ROUND_UP(32768 + (init.rq_depth << init.rq_shift), 4096));
     sqe.create_qp.memory.pages.level = RNIC_PAGE_LIST_DIRECT;
     sqe.create_qp.memory.ring_offset[0] = cpu_to_le32(4096);
     sqe.create_qp.memory.ring_offset[1] = cpu_to_le32(32768);
