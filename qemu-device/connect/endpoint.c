@@ -262,7 +262,8 @@ static void endpoint_establish(RnicEndpoint *ep)
 
     rnic_transport_leave_loop(ep->transport);
     ep->transport = NULL;
-    endpoint_set_state(ep, endpoint_initiator(ep) ? RNIC_EP_REPLIED : RNIC_EP_ACCEPTED, 0);
+    endpoint_set_state(ep, endpoint_initiator(ep) ? RNIC_EP_REPLIED
+                                                  : RNIC_EP_ACCEPTED, 0);
     rnic_qp_establish(ep->qp, &what, endpoint_established, ep,
                       &ep->establishing);
 }

@@ -213,7 +213,8 @@ static void eth_transmit(RnicState *s)
     }
     count = eth_available(s, q);
     for (uint32_t i = 0; i < MIN(count, TX_FRAMES_PER_TURN); i++) {
-        if (!eth_transmit_one(s, q)) {
+        /* The netdev may belong to a device that resets this one. */
+        if (!q->exists || !rnic_active(s) || !eth_transmit_one(s, q)) {
             break;
         }
     }

@@ -49,9 +49,8 @@ static void interrupt_raise(RnicState *s, uint32_t vector)
     msix_notify(PCI_DEVICE(s), vector);
 }
 
-static void interrupt_bh(void *opaque)
+static void interrupt_all(RnicState *s)
 {
-    RnicState *s = opaque;
     uint32_t health = qatomic_xchg(&s->wanted_health, 0);
 
     if (health) {
@@ -63,11 +62,20 @@ static void interrupt_bh(void *opaque)
     for (unsigned i = 0; i < BITS_TO_LONGS(s->config.vectors); i++) {
         unsigned long word = qatomic_xchg(&s->wanted_vectors[i], 0);
 
-        while (word) {
+        while (word && DEVICE(s)->realized) {
             interrupt_raise(s, i * BITS_PER_LONG + ctzl(word));
             word &= word - 1;
         }
     }
+}
+
+/* A vector may be aimed at what unplugs the device. */
+static void interrupt_bh(void *opaque)
+{
+    RnicState *s = RNIC(object_ref(opaque));
+
+    interrupt_all(s);
+    object_unref(OBJECT(s));
 }
 
 void rnic_interrupt_realize(RnicState *s)

@@ -26,6 +26,7 @@ static void run_state_stop(RnicState *s)
     if (!rnic_workers_started(s)) {
         return;
     }
+    rnic_workers_end_turns(s);
     for (unsigned i = 0; i < s->worker_count; i++) {
         rnic_worker_halt(&s->workers[i], rnic_qp_pause_all);
     }
@@ -66,7 +67,7 @@ static void run_state_changed(void *opaque, bool running, RunState state)
 
 void rnic_run_state_realize(RnicState *s)
 {
-    s->stopped = !runstate_is_running();
+    s->stopped = !runstate_is_live(runstate_get());
     s->run_state_handler = qemu_add_vm_change_state_handler(run_state_changed,
                                                             s);
 }

@@ -81,6 +81,9 @@ static void requests_answer_bh(void *opaque)
     RnicRequests *r = opaque;
     RnicRequest *request;
 
+    if (qatomic_read(&r->worker->s->stopped)) {
+        return;                 /* an answer is written to guest memory */
+    }
     for (int i = 0; i < ANSWERS_PER_TURN; i++) {
         request = requests_take(r, &r->answered);
         if (!request) {
@@ -138,5 +141,6 @@ void rnic_requests_add(RnicRequests *r, RnicRequest *request)
 
 void rnic_requests_go(RnicRequests *r)
 {
+    qemu_bh_schedule(r->answer_bh);
     qemu_bh_schedule(r->work_bh);
 }

@@ -22,6 +22,11 @@ void rnic_worker_count_turn(RnicWorker *worker, uint32_t qpn)
     worker->turns_in_a_row++;
 }
 
+bool rnic_worker_in_own_thread(const RnicWorker *worker)
+{
+    return worker->own && worker->bottom_halves != qemu_get_aio_context();
+}
+
 RnicWorker *rnic_worker_take(RnicState *s)
 {
     RnicWorker *best = &s->workers[0];
@@ -75,6 +80,13 @@ void rnic_worker_halt(RnicWorker *worker, RnicWorkerFn *fn)
     }
     aio_bh_schedule_oneshot(worker->bottom_halves, halt_bh, &call);
     qemu_sem_wait(&worker->called);
+}
+
+void rnic_workers_end_turns(RnicState *s)
+{
+    for (unsigned i = 0; i < s->worker_count; i++) {
+        qatomic_set(&s->workers[i].halted, true);
+    }
 }
 
 void rnic_worker_go(RnicWorker *worker)
@@ -228,6 +240,7 @@ void rnic_workers_stop(RnicState *s, RnicWorkerFn *fn)
     if (!rnic_workers_started(s)) {
         return;
     }
+    rnic_workers_end_turns(s);
     for (unsigned i = 0; i < s->worker_count; i++) {
         s->workers[i].at_stop = fn;
         rnic_worker_halt(&s->workers[i], worker_stop);

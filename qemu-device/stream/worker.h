@@ -73,6 +73,9 @@ void rnic_workers_stop(RnicState *s, RnicWorkerFn *fn);
  */
 void rnic_worker_halt(RnicWorker *worker, RnicWorkerFn *fn);
 
+/* Before several are halted: have all of them end their turns at the same time. */
+void rnic_workers_end_turns(RnicState *s);
+
 /* Turns and requests run again.  What did not run meanwhile is the caller's to
  * schedule, except for requests.  Main loop. */
 void rnic_worker_go(RnicWorker *worker);
@@ -102,6 +105,9 @@ static inline bool rnic_worker_is_wanted(const RnicWorker *worker)
 {
     return qatomic_read(&worker->waiting) > 0;
 }
+
+/* No other device, and not the main loop, waits for its thread.  Any thread. */
+bool rnic_worker_in_own_thread(const RnicWorker *worker);
 
 /* A turn of QP @qpn begins.  The worker's thread. */
 void rnic_worker_count_turn(RnicWorker *worker, uint32_t qpn);

@@ -203,13 +203,14 @@ bool rnic_target_map(RnicState *s, const RnicTarget *target, uint64_t len,
 }
 
 bool rnic_target_write(RnicState *s, const RnicTarget *target,
-                       const void *buf, uint64_t len)
+                       const void *buf, uint64_t len, uint32_t *pieces)
 {
     uint64_t run;
 
     for (uint64_t done = 0; done < len; done += run) {
         uint64_t addr = target_run(target, done, len - done, &run);
 
+        ++*pieces;
         if (!rnic_dma_write(s, addr, buf + done, run)) {
             return false;
         }

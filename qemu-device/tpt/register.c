@@ -206,8 +206,15 @@ typedef struct ListInWork {
                                  * that the region has */
 } ListInWork;
 
-static void list_free(RnicState *s, ListInWork *list)
+/* The list of @q, if there is one; q->work is NULL then. */
+static void list_free(RnicAdminRequest *q)
 {
+    ListInWork *list = g_steal_pointer(&q->work);
+    RnicState *s = q->s;
+
+    if (!list) {
+        return;
+    }
     rnic_tpt_write_lock(s);
     rnic_buffer_drop(s, list->buffer);
     rnic_tpt_write_unlock(s);
@@ -217,9 +224,7 @@ static void list_free(RnicState *s, ListInWork *list)
 
 void rnic_tpt_cancel(RnicAdminRequest *q)
 {
-    if (q->work) {
-        list_free(q->s, q->work);
-    }
+    list_free(q);
 }
 
 /*
@@ -238,6 +243,7 @@ static enum rnic_admin_status list_begin(RnicAdminRequest *q,
         return status;
     }
     list = g_new0(ListInWork, 1);
+    q->work = list;
     list->r = *r;
     if (count > charged) {
         rnic_tpt_write_lock(q->s);
@@ -250,11 +256,9 @@ static enum rnic_admin_status list_begin(RnicAdminRequest *q,
                                   r->block_size);
     }
     if (status != RNIC_ST_OK) {
-        list_free(q->s, list);
-        return status;
+        list_free(q);
     }
-    q->work = list;
-    return RNIC_ST_OK;
+    return status;
 }
 
 /* LATER until the whole list has been read, and is right. */
@@ -335,8 +339,8 @@ enum rnic_admin_status rnic_tpt_register(RnicAdminRequest *q)
     if (status == RNIC_ST_OK) {
         status = register_end(q);
     }
-    if (status != RNIC_ADMIN_LATER && q->work) {
-        list_free(q->s, q->work);
+    if (status != RNIC_ADMIN_LATER) {
+        list_free(q);
     }
     return status;
 }
@@ -499,9 +503,7 @@ enum rnic_admin_status rnic_tpt_reregister(RnicAdminRequest *q)
     if (status == RNIC_ADMIN_LATER) {
         return status;
     }
-    if (q->work) {
-        list_free(q->s, q->work);
-    }
+    list_free(q);
     trace_rnic_mr_reregistered(le32_to_cpu(q->sqe.register_mr.stag) >> 8,
                                status);
     return status == RNIC_ST_OK ? status : reregister_fail(q, status);

@@ -37,8 +37,8 @@ uint32_t rnic_tpt_stags(RnicState *s);
 
 /*
  * The lock of the TPT.  A turn of a QP reads from its beginning to its end;
- * commands that change the TPT write, in a worker.  The main loop does not take
- * it: it would wait for the turns of others.
+ * commands that change the TPT write, in a worker.  The main loop takes it where it
+ * is the worker, and at reset: else it would wait for the turns of others.
  */
 void rnic_tpt_read_lock(RnicState *s);
 void rnic_tpt_read_unlock(RnicState *s);
@@ -115,9 +115,10 @@ RnicAccessResult rnic_target_hold(const RnicTarget *target,
 bool rnic_target_map(RnicState *s, const RnicTarget *target, uint64_t len,
                      RnicDmaMap *map, bool *full);
 
-/* Copy @len octets to @target.  False on a DMA error. */
+/* Copy @len octets to @target.  False on a DMA error.  *@pieces grows by the
+ * pieces of memory that they go to. */
 bool rnic_target_write(RnicState *s, const RnicTarget *target,
-                       const void *buf, uint64_t len);
+                       const void *buf, uint64_t len, uint32_t *pieces);
 
 /*
  * Work requests and messages that change the TPT.  They end the turn's reading

@@ -39,7 +39,7 @@ static bool may_poll(const RnicQp *qp)
 {
     const RnicWorker *worker = qp->worker;
 
-    return qp->s->config.busy_poll_us > 0 && worker->own &&
+    return qp->s->config.busy_poll_us > 0 && rnic_worker_in_own_thread(worker) &&
            worker->turns_in_a_row >= TURNS_ALONE &&
            !rnic_worker_is_wanted(worker) && qp->state == RNIC_QPS_RTS &&
            !rnic_stream_blocked(qp->stream) && rnic_stream_watched(qp->stream);

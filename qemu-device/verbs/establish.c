@@ -28,7 +28,7 @@ struct RnicEstablishing {
 /* A QP may come to Idle by itself, but it leaves it by commands only. */
 bool rnic_qp_claim(RnicQp *qp, RnicQpClaim *claim)
 {
-    if (qp->claim || qp->dying ||
+    if (qp->claim || qp->destroys ||
         qatomic_read(&qp->state) != RNIC_QPS_IDLE) {
         return false;
     }

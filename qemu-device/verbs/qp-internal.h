@@ -117,13 +117,14 @@ struct RnicQp {
     QEMUBH *bh;                 /* one turn of work */
     bool kicked;                /* and that turn has not begun; atomic */
     bool paused;                /* the VM is stopped */
+    bool receive_again;         /* a turn ended with octets in the buffer */
     bool gone;                  /* quiesced: nothing may run any more */
     uint32_t windows;           /* bound through this QP; TPT lock */
 
     /* Main loop only */
     RnicQpClaim *claim;         /* of the connection being set up */
     unsigned requests;          /* in progress */
-    bool dying;                 /* a Destroy QP is among them */
+    unsigned destroys;          /* of them; doorbells wait for their end */
     bool released;              /* the last of them frees it */
 
     RnicStream *stream;         /* NULL: none associated */

@@ -46,6 +46,7 @@ static void stream_is_gone(RnicQp *qp)
 {
     qp->stream = NULL;
     qp->job = (RnicJob) { };
+    qp->receive_again = false;
     timer_del(&qp->timer);
     rnic_reads_clear(qp);
 }

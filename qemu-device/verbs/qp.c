@@ -54,7 +54,12 @@ static void qp_work_turn(RnicQp *qp)
 {
     switch (qp->state) {
     case RNIC_QPS_RTS:
-        rnic_transmit(qp);
+        if (qp->receive_again) {
+            rnic_receive(qp);
+        }
+        if (qp->state == RNIC_QPS_RTS) {
+            rnic_transmit(qp);
+        }
         break;
     case RNIC_QPS_IDLE:
         break;
@@ -72,14 +77,19 @@ static void qp_served(RnicQp *qp)
     }
 }
 
-/* The VM goes on. */
+/*
+ * The VM goes on.  The transport may have said that there is room to a turn that
+ * ended at once because the worker was being halted, and does not say so again.
+ */
 static void qp_unpause(RnicQp *qp)
 {
-    if (qp->paused) {
-        qp->paused = false;
-        if (qp->stream) {
-            rnic_stream_resume(qp->stream);
-        }
+    if (!qp->paused) {
+        return;
+    }
+    qp->paused = false;
+    if (qp->stream) {
+        rnic_stream_resume(qp->stream);
+        rnic_qp_output_progress(qp, rnic_stream_flush(qp->stream));
     }
 }
 
@@ -92,8 +102,8 @@ static void qp_bh(void *opaque)
     if (rnic_worker_halted(qp->worker)) {
         return;                 /* rnic_qp_go() will kick it */
     }
-    qp_unpause(qp);
     rnic_qp_begin_turn(qp);
+    qp_unpause(qp);
     qp_work_turn(qp);
     rnic_qp_end_turn(qp);
     rnic_busy_poll(qp, qp->bytes_sent - before);
@@ -215,7 +225,7 @@ bool rnic_qp_doorbell(RnicState *s, uint32_t page, uint32_t qpn, bool sq)
         return false;
     }
     trace_rnic_qp_doorbell(qpn, sq);
-    if (!qp->dying) {
+    if (!qp->destroys) {
         rnic_qp_kick(qp);
     }
     return true;
@@ -675,10 +685,10 @@ static void qp_destroy_done(QpRequest *r)
 {
     RnicQp *qp = r->qp;
 
+    qp->destroys--;
     if (r->q->status == RNIC_ST_OK) {
         qp_release(qp);
-    } else if (!qp->gone) {
-        qp->dying = false;
+    } else if (!qp->destroys && !qp->released) {
         rnic_qp_kick(qp);       /* for doorbells that were ignored */
     }
 }
@@ -690,7 +700,7 @@ enum rnic_admin_status rnic_qp_destroy(RnicAdminRequest *q)
                                            qp_destroy_done);
 
     if (status == RNIC_ADMIN_LATER) {
-        rnic_qp_get(q->s, qpn)->dying = true;
+        rnic_qp_get(q->s, qpn)->destroys++;
     }
     return status;
 }
@@ -740,7 +750,7 @@ void rnic_qp_go(RnicState *s)
     uint32_t qpn;
 
     RNIC_TABLE_FOREACH(&s->qps, qpn, qp) {
-        if (!qp->dying) {
+        if (!qp->destroys) {
             rnic_qp_kick(qp);
         }
     }

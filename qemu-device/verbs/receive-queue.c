@@ -218,7 +218,8 @@ static RnicAccessResult rq_write_part(RnicQp *qp, const RnicTarget *target,
 {
     PartContext *c = opaque;
 
-    if (c->ok && !rnic_target_write(qp->s, target, c->buf, len)) {
+    if (c->ok && !rnic_target_write(qp->s, target, c->buf, len,
+                                     &qp->worker->window.pieces)) {
         c->ok = false;
     }
     c->buf += len;

@@ -252,7 +252,8 @@ static void place_payload(RnicQp *qp)
         result = tagged_target(qp, rx->payload_offset, rx->payload_len,
                                &target);
         ok = result != RNIC_ACCESS_OK ||
-             rnic_target_write(qp->s, &target, rx->payload, rx->payload_len);
+             rnic_target_write(qp->s, &target, rx->payload, rx->payload_len,
+                               &qp->worker->window.pieces);
     }
     if (result != RNIC_ACCESS_OK || !ok) {
         place_failed(qp, kind, result);
@@ -476,29 +477,49 @@ static void end_segment(RnicQp *qp)
 
 /* -------------------------------------------------------------- turn */
 
-/* Everything that is in the buffer; stops when the QP leaves RTS. */
+/* False: nothing more is to be done with what is in the buffer. */
+static bool process_event(RnicQp *qp)
+{
+    switch (iwarp_rx_next(&qp->stream->rx)) {
+    case IWARP_RX_NEED_MORE:
+        return false;
+    case IWARP_RX_SEGMENT:
+        start_segment(qp);
+        break;
+    case IWARP_RX_PAYLOAD:
+        if (qp->stream->rx.payload_len >= DIRECT_MIN) {
+            place_large(qp);
+        } else {
+            place_payload(qp);
+        }
+        break;
+    case IWARP_RX_SEGMENT_END:
+        end_segment(qp);
+        break;
+    case IWARP_RX_ERROR:
+        engine_error(qp);
+        break;
+    }
+    return qp->state == RNIC_QPS_RTS;
+}
+
+/* All of an FPDU that the transport has lent: it is given back as a whole. */
+static void process_lent(RnicQp *qp)
+{
+    while (process_event(qp)) {
+        /* the next */
+    }
+}
+
+/* What is in the buffer; the rest in another turn if this one is over. */
 static void process_buffer(RnicQp *qp)
 {
-    while (qp->state == RNIC_QPS_RTS) {
-        switch (iwarp_rx_next(&qp->stream->rx)) {
-        case IWARP_RX_NEED_MORE:
+    qp->receive_again = false;
+    while (process_event(qp)) {
+        if (rnic_qp_turn_over(qp)) {
+            qp->receive_again = true;
+            rnic_qp_kick(qp);
             return;
-        case IWARP_RX_SEGMENT:
-            start_segment(qp);
-            break;
-        case IWARP_RX_PAYLOAD:
-            if (qp->stream->rx.payload_len >= DIRECT_MIN) {
-                place_large(qp);
-            } else {
-                place_payload(qp);
-            }
-            break;
-        case IWARP_RX_SEGMENT_END:
-            end_segment(qp);
-            break;
-        case IWARP_RX_ERROR:
-            engine_error(qp);
-            break;
         }
     }
 }
@@ -578,7 +599,7 @@ static size_t take_in_place(RnicQp *qp)
 
     if (octets) {
         count_octets(qp, octets);
-        process_buffer(qp);
+        process_lent(qp);
         if (qp->stream == st) {
             rnic_stream_take_back(st, octets);
         }
