@@ -178,8 +178,8 @@ struct RnicState {
     RnicObjectTable cqs;        /* RnicCq */
     RnicObjectTable srqs;       /* RnicSrq */
     RnicObjectTable qps;        /* RnicQp */
-    RnicObjectTable listeners;  /* RnicListener, cm-listener.c */
-    RnicObjectTable endpoints;  /* RnicEndpoint, cm-endpoint.c */
+    RnicObjectTable listeners;  /* RnicListener, connect/ */
+    RnicObjectTable endpoints;  /* RnicEndpoint, connect/ */
     uint32_t incoming;          /* of endpoints, those that peers began */
     RnicTpt *tpt;               /* tpt/tpt.c */
     uint32_t queue_pages;       /* entries in use; guest/queue-memory.c */

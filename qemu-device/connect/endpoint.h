@@ -1,5 +1,5 @@
 /*
- * rnic: the inside of connection management, shared by cm-*.c
+ * rnic: the inside of connection management, shared by the files of this folder
  *
  * An endpoint is a connection being set up: from CM_CONNECT, or from a
  * connection that a listener's fabric brings, to the moment its transport
@@ -16,7 +16,7 @@
 #include "hw/rnic/iwarp/mpa-startup.h"
 #include "hw/rnic/verbs/qp.h"
 
-/* cm-listen.c */
+/* listen.c */
 typedef struct RnicListener {
     RnicState *s;
     uint32_t number;
