@@ -29,7 +29,7 @@ typedef struct Linger {
 
 struct RnicLingers {
     AioContext *ctx;
-    QEMUTimer *timer;           /* the the oldest deadline */
+    QEMUTimer *timer;           /* the oldest deadline */
     unsigned count;
     QTAILQ_HEAD(, Linger) list; /* the oldest first */
 };

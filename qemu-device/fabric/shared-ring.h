@@ -81,11 +81,11 @@ bool rnic_shared_ring_rung(RnicSharedRing *ring);
 bool rnic_shared_ring_waits(const RnicSharedRing *ring);
 
 /*
- * Octets taken of @iov, 0 if there is no room; -1 with errno: EPIPE (nobody has
- * the other end any more), EPROTO (the peer has broken the ring).  The receiver
- * has them if it looks.  If it waits, it may do so until rnic_shared_ring_tell():
- * a sender that tells of each of many pieces is interrupted by its receiver as
- * often.  Of much it is told all the same.
+ * Octets taken of @iov, 0 if there is no room; -1 with errno: EPIPE (the other
+ * end is closed), EPROTO (the peer has broken the ring).  A receiver that polls
+ * finds them at once.  A receiver that waits is woken by rnic_shared_ring_tell(),
+ * or here after a quarter of the ring: to wake it for each small piece would
+ * interrupt the sender as often.
  */
 ssize_t rnic_shared_ring_write(RnicSharedRing *ring, const struct iovec *iov,
                                size_t count);

@@ -57,7 +57,7 @@ typedef struct UnixTransport {
     RnicSharedRing *rx;
     bool look;                  /* beside the ring, at the socket */
     bool ended;                 /* no more comes */
-    bool tx_silent;             /* the bell is not worth being watched */
+    bool tx_silent;             /* the peer has closed its end of the bell */
     bool rx_silent;
 
     AioContext *ctx;            /* of the handlers; NULL: in no event loop */
@@ -300,9 +300,9 @@ static void *unix_close_and_end(void *opaque)
 }
 
 /*
- * What may wait does so in a thread of its own; it ends its stream, too.  With
- * too many of them it stays open instead: only streams that were offered rings
- * before can bring more.
+ * close(2) of an unknown file may block, so a thread of its own does it; the
+ * stream fails.  With too many of these threads the file stays open instead: only
+ * streams that were offered rings before can bring more.
  */
 static void unix_close_unknown(int fd)
 {
@@ -393,7 +393,7 @@ static ssize_t unix_read_socket(UnixTransport *u, const struct iovec *iov,
         struct cmsghdr header;
         char space[CMSG_SPACE(2 * sizeof(int))];
     } control;
-    /* Of an end that has offered nothing nothing is expected. */
+    /* Descriptors are accepted only if this end has offered rings. */
     bool take = u->offered || unix_may_take_descriptors();
     struct msghdr msg = {
         .msg_iov = (struct iovec *)iov,

@@ -6,7 +6,7 @@
  * the stream, and any other end sees a plain socket:
  *
  *   - The first octets each end sends come with one descriptor: it can receive
- *     by a ring.  Who does not expect a descriptor does not notice.
+ *     by a ring.  A receiver that expects none discards the descriptor.
  *   - An end that knows this of the other, and has sent much, makes a ring and
  *     sends the next octet by the socket, with two descriptors: memory, bell.
  *     All octets behind that one come by the ring.  The end of the direction

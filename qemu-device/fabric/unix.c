@@ -2,11 +2,11 @@
  * rnic: the UNIX fabric, streams between the virtual machines of one host
  *
  * Every guest address is reachable, at the socket DIR/ADDRESS:PORT (IPv6:
- * DIR/[ADDRESS]:PORT).  Who may write to the directory may connect.
+ * DIR/[ADDRESS]:PORT).  A user who may write to the directory may connect.
  *
- * A listener's file is there as long as it listens.  One that was left behind
- * (QEMU was killed) is known by nobody answering there and is replaced; the
- * directory is locked meanwhile, so that two who find the same one do not
+ * A listener's file is there as long as it listens.  A file that a killed QEMU
+ * left behind is one where no socket answers; it is replaced.  The directory is
+ * locked meanwhile, so that two processes that find the same stale file do not
  * remove each other's.  An end that connects binds the name of its own address,
  * by which the other end knows it, and removes the file at once: the name stays
  * with the socket.

@@ -20,9 +20,9 @@
 #include "hw/rnic/base/rnic.h"
 
 /*
- * Around everything that touches guest memory.  Whether the guest's processors
- * and the device meet there is decided by the protocols of the queues; TSan
- * sees none of that and is not to look.
+ * Around everything that touches guest memory.  The protocols of the queues order
+ * the accesses of the guest's processors and of the device.  TSan cannot see that
+ * order, so it ignores these accesses.
  */
 static inline void rnic_guest_memory_begin(void)
 {
@@ -80,7 +80,7 @@ typedef struct RnicDmaWindow {
     MemoryRegionCache cache;
 } RnicDmaWindow;
 
-/* Large: to be QEMU_UNINITIALIZED where it is made for every message. */
+/* Large: on hot paths it is declared QEMU_UNINITIALIZED. */
 typedef struct RnicDmaMap {
     RnicDmaWindow *window;
     unsigned count;

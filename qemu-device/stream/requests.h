@@ -18,9 +18,9 @@ typedef struct RnicRequests RnicRequests;
 RnicRequests *rnic_requests_new(RnicWorker *worker);
 
 /*
- * The end: the worker takes no request any more, then all that were added are
- * cancelled, worked on or not.  The first in the worker (rnic_worker_halt()),
- * the second in the main loop.
+ * The end of a FIFO.  rnic_requests_stop(), in the worker (rnic_worker_halt()):
+ * the worker starts no further request.  rnic_requests_free(), in the main loop:
+ * cancels all requests, worked on or not.
  */
 void rnic_requests_stop(RnicRequests *requests);
 void rnic_requests_free(RnicRequests *requests);

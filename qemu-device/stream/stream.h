@@ -187,14 +187,14 @@ void rnic_stream_cork(RnicStream *st);
 RnicIo rnic_stream_flush(RnicStream *st);
 
 /*
- * Octets behind the stage that rnic_stream_writev() is sure to take; SIZE_MAX:
- * nobody knows, or it would fail.
+ * Octets behind the stage that rnic_stream_writev() is sure to take.  SIZE_MAX:
+ * the transport cannot tell, or the write would fail.
  */
 size_t rnic_stream_room(const RnicStream *st);
 
 /*
- * That was too little: write the stage, if there is one, and with BLOCKED arm the
- * writable handler for when there is more.
+ * After rnic_stream_room() has returned too little: write the stage if there is
+ * one; else have the writable handler called when there is more room (BLOCKED).
  */
 RnicIo rnic_stream_await_room(RnicStream *st);
 

@@ -1,10 +1,9 @@
 /*
  * rnic: busy polling, waiting for the answer to a small message
  *
- * To be put to sleep and woken takes longer than a small message and its answer
- * are under way.  A worker that has sent one therefore looks for the answer
- * itself for a while: while its guest waits for the same, the processor has
- * nothing better to do.
+ * Sleeping and waking takes a thread longer than a small message and its answer
+ * need.  A worker that has sent one therefore looks for the answer for a while: its
+ * guest waits for the same, and the processor has nothing better to do.
  *
  * Where many queue pairs are busy, or where no answer is due, the processor has
  * something better to do.  So a worker polls for one queue pair at a time, and only

@@ -9,8 +9,8 @@
 #include "qp-internal.h"
 
 /*
- * The guest must not run out of posted work while it is not told: by the time
- * it is, at least twice as much as is held back is left to do.
+ * While an event is held the guest does not refill its queues.  So an event is
+ * held only while twice as many WRs are posted as CQEs wait for it.
  */
 static bool may_hold(const RnicQp *qp, uint32_t left)
 {

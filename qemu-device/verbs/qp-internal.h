@@ -239,8 +239,7 @@ bool rnic_sq_has_next(const RnicQp *qp);
 void rnic_sq_sent(RnicQp *qp);
 /* The source of the WR begun last cannot be read. */
 void rnic_sq_source_error(RnicQp *qp, RnicAccessResult result);
-/* Map octets [offset, offset + len) of the message of the WR begun last.
- * */
+/* Map octets [offset, offset + len) of the message of the WR begun last. */
 RnicAccessResult rnic_sq_map(RnicQp *qp, uint32_t offset, uint32_t len,
                              RnicDmaMap *map, bool *dma_ok);
 /* The Read that awaits its response, NULL if none. */

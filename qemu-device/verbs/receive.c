@@ -525,9 +525,9 @@ static void process_buffer(RnicQp *qp)
 }
 
 /*
- * Octets to ask for when they go to the buffer: none of a large FPDU, lest it be
- * copied twice, but the headers of one that is next and cannot be lent, as it has
- * not come in whole.
+ * Octets to ask for when they go to the buffer.  Stop before a large FPDU, because
+ * its payload would be copied twice.  If it has not arrived whole, and so cannot be
+ * lent, read its headers only.
  */
 static size_t buffered_read(const RnicStream *st)
 {

@@ -267,8 +267,8 @@ static bool stage_scattered(RnicQp *qp, const IwarpTxSegment *seg)
 }
 
 /*
- * Large frames leave in pairs, while they are still in the processor's cache;
- * of small ones the last may stick out.
+ * Large frames leave in pairs, while they are still in the processor's cache.  A
+ * small frame may exceed the limit: the stage has room for one more.
  */
 static bool stage_has_room(const RnicStream *st, size_t payload)
 {
@@ -386,7 +386,8 @@ static void batch_account(RnicQp *qp, Batch *b, size_t sent)
     }
 }
 
-/* Not for one frame: a part of it would go, and its rest be copied twice. */
+/* Wait until the transport has room for a whole frame: the rest of a frame that
+ * was sent in part would be copied to the stage. */
 static void await_room(RnicQp *qp)
 {
     RnicIo io = rnic_stream_await_room(qp->stream);
@@ -397,7 +398,8 @@ static void await_room(RnicQp *qp)
     }
 }
 
-/* For all that is known now.  If it is wrong, rnic_stream_flush() mends it. */
+/* True if another frame seems to follow.  A wrong guess costs nothing:
+ * rnic_stream_flush() uncorks. */
 static bool more_follows(const RnicQp *qp, const Batch *b)
 {
     bool work = qp->job.kind == RNIC_JOB_WORK;
