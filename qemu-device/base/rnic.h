@@ -109,10 +109,9 @@ typedef struct RnicConfig {
 typedef struct RnicRegisters {
     uint64_t features;
     uint64_t driver_features;
-    uint32_t status;
+    uint32_t status;            /* any thread reads it, atomic */
     uint32_t health;
     uint32_t bad_accesses;
-    uint32_t bad_doorbells;
     uint32_t test32;
     uint64_t test64;
     uint64_t test_dma_addr;
@@ -128,7 +127,8 @@ typedef struct RnicRegisters {
     uint32_t low_half_offset;   /* its register, ~0 if none */
 } RnicRegisters;
 
-/* Counters since reset, in the order of struct rnic_counters; any thread. */
+/* Counters since reset, in the order of struct rnic_counters up to @events_lost;
+ * any thread. */
 typedef struct RnicCounters {
     Stat64 sq_wrs;
     Stat64 rq_wrs;
@@ -145,7 +145,7 @@ typedef struct RnicCounters {
     Stat64 accepts;
     Stat64 rejects;
     Stat64 async_events;
-    Stat64 events_lost;
+    Stat64 bad_doorbells;
     Stat64 doorbells;
     Stat64 dma_errors;
     Stat64 eth_tx_packets;
@@ -153,6 +153,7 @@ typedef struct RnicCounters {
     Stat64 eth_rx_packets;
     Stat64 eth_rx_octets;
     Stat64 eth_rx_drops;
+    Stat64 events_lost;
 } RnicCounters;
 
 struct RnicState {
@@ -166,8 +167,7 @@ struct RnicState {
     RnicCounters counters;
 
     RnicAdmin *admin;           /* admin.c */
-    RnicFabric *fabric;         /* a link property, or made at realize */
-    bool own_fabric;
+    RnicFabric *fabric;         /* a link property, or a child of the device */
     RnicEthernet *ethernet;     /* ethernet.c; NULL without netdev= */
 
     RnicObjectTable eqs;        /* RnicEq */
@@ -233,8 +233,7 @@ static inline bool rnic_accepted(const RnicState *s, uint64_t features)
 
 static inline bool rnic_enabled(const RnicState *s)
 {
-    return (s->regs.status & (RNIC_STATUS_ENABLED | RNIC_STATUS_FATAL)) ==
-           RNIC_STATUS_ENABLED;
+    return qatomic_read(&s->regs.status) == RNIC_STATUS_ENABLED;
 }
 
 /* The device may touch guest memory and raise interrupts. */

@@ -12,15 +12,12 @@
 #include "map.h"
 #include "hw/rnic/base/trace.h"
 
-RnicFabric *rnic_fabric_new_default(Error **errp)
+RnicFabric *rnic_fabric_new_default(Object *parent, Error **errp)
 {
-    Object *obj = object_new(TYPE_RNIC_FABRIC_UNIX);
+    Object *obj = object_new_with_props(TYPE_RNIC_FABRIC_UNIX, parent,
+                                        "default-fabric", errp, NULL);
 
-    if (!user_creatable_complete(USER_CREATABLE(obj), errp)) {
-        object_unref(obj);
-        return NULL;
-    }
-    return RNIC_FABRIC(obj);
+    return obj ? RNIC_FABRIC(obj) : NULL;
 }
 
 RnicFabricDial *rnic_fabric_dial(RnicFabric *f, const RnicAddr *local,

@@ -95,11 +95,12 @@ struct RnicFabricClass {
 };
 
 /*
- * The fabric of a device that names none, a reference for the caller: the UNIX
- * fabric in the user's own directory, which reaches devices of the same user and
- * nothing else.  NULL with *@errp.
+ * The fabric of a device that names none: the UNIX fabric in the user's own
+ * directory, which reaches devices of the same user and nothing else.  It is
+ * the child "default-fabric" of @parent; object_unparent() ends it.  NULL with
+ * *@errp.
  */
-RnicFabric *rnic_fabric_new_default(Error **errp);
+RnicFabric *rnic_fabric_new_default(Object *parent, Error **errp);
 
 RnicFabricDial *rnic_fabric_dial(RnicFabric *f, const RnicAddr *local,
                                  const RnicAddr *remote,

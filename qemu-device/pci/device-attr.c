@@ -66,39 +66,11 @@ rnic_device_attr_query(RnicState *s, const struct rnic_admin_sqe *sqe)
     return rnic_bulk_write(s, sqe, &attr, sizeof(attr));
 }
 
-static uint64_t counter(const Stat64 *value)
-{
-    return cpu_to_le64(stat64_get(value));
-}
-
 enum rnic_admin_status
 rnic_counters_query(RnicState *s, const struct rnic_admin_sqe *sqe)
 {
-    const RnicCounters *c = &s->counters;
+    const Stat64 *counters = (const Stat64 *)&s->counters;
     struct rnic_counters out = {
-        .sq_wrs = counter(&c->sq_wrs),
-        .rq_wrs = counter(&c->rq_wrs),
-        .cqes = counter(&c->cqes),
-        .cqe_errors = counter(&c->cqe_errors),
-        .tx_fpdus = counter(&c->tx_fpdus),
-        .tx_octets = counter(&c->tx_octets),
-        .rx_fpdus = counter(&c->rx_fpdus),
-        .rx_octets = counter(&c->rx_octets),
-        .terminates_sent = counter(&c->terminates_sent),
-        .terminates_received = counter(&c->terminates_received),
-        .connects = counter(&c->connects),
-        .connect_failures = counter(&c->connect_failures),
-        .accepts = counter(&c->accepts),
-        .rejects = counter(&c->rejects),
-        .async_events = counter(&c->async_events),
-        .bad_doorbells = cpu_to_le64(s->regs.bad_doorbells),
-        .doorbells = counter(&c->doorbells),
-        .dma_errors = counter(&c->dma_errors),
-        .eth_tx_packets = counter(&c->eth_tx_packets),
-        .eth_tx_octets = counter(&c->eth_tx_octets),
-        .eth_rx_packets = counter(&c->eth_rx_packets),
-        .eth_rx_octets = counter(&c->eth_rx_octets),
-        .eth_rx_drops = counter(&c->eth_rx_drops),
         .qps = cpu_to_le32(s->qps.count),
         .cqs = cpu_to_le32(s->cqs.count),
         .eqs = cpu_to_le32(s->eqs.count),
@@ -107,8 +79,13 @@ rnic_counters_query(RnicState *s, const struct rnic_admin_sqe *sqe)
         .srqs = cpu_to_le32(s->srqs.count),
         .listeners = cpu_to_le32(s->listeners.count),
         .endpoints = cpu_to_le32(s->endpoints.count),
-        .events_lost = cpu_to_le32(stat64_get(&c->events_lost)),
+        .events_lost = cpu_to_le32(stat64_get(&s->counters.events_lost)),
     };
 
+    QEMU_BUILD_BUG_ON(offsetof(struct rnic_counters, qps) !=
+                      offsetof(RnicCounters, events_lost));
+    for (size_t i = 0; i < offsetof(RnicCounters, events_lost) / 8; i++) {
+        stq_le_p((__le64 *)&out + i, stat64_get(&counters[i]));
+    }
     return rnic_bulk_write(s, sqe, &out, sizeof(out));
 }

@@ -41,7 +41,7 @@ static void doorbells_write(void *opaque, hwaddr addr, uint64_t val,
         rnic_count(&s->counters.doorbells, 1);
         return;
     }
-    s->regs.bad_doorbells++;
+    rnic_count(&s->counters.bad_doorbells, 1);
     trace_rnic_ub_doorbell(page, offset, val, size);
 }
 

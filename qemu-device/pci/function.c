@@ -36,12 +36,55 @@
 
 enum { MAX_OBJECTS = RNIC_OBJECT_NUMBER_MASK };
 
-static bool check_limit(const char *name, uint64_t val, uint64_t min,
-                        uint64_t max, Error **errp)
+/*
+ * The properties that are a number: type, name, member of RnicConfig, default,
+ * least and largest value, and what the number is.
+ */
+#define NUMBERS(X)                                                          \
+    X(INT32, "io-threads", io_threads, RNIC_IO_THREADS_AUTO,                \
+      RNIC_IO_THREADS_AUTO, RNIC_MAX_IO_THREADS,                            \
+      "threads of the device's own that move the data; 0: QEMU's main "     \
+      "loop does; -1: one, unless iothread is given")                       \
+    X(UINT32, "event-hold-us", event_hold_us, 1000, 0, RNIC_MAX_EVENT_HOLD, \
+      "longest time in microseconds that a completion event waits for "     \
+      "more to report; 0: none")                                            \
+    X(UINT32, "busy-poll-us", busy_poll_us, 60, 0, RNIC_MAX_BUSY_POLL,      \
+      "longest time in microseconds that a thread of io-threads polls for " \
+      "the answer to a small message before it sleeps")                     \
+    X(UINT32, "vectors", vectors, 8, 1, RNIC_MAX_VECTORS, "MSI-X vectors")  \
+    X(UINT32, "doorbell-pages", doorbell_pages, 1024, 2, 32768,             \
+      "pages of BAR 2, a power of two; one for each user context")          \
+    X(UINT32, "max-qp", max_qp, 16384, 1, MAX_OBJECTS, "queue pairs")       \
+    X(UINT32, "max-cq", max_cq, 32768, 1, MAX_OBJECTS, "completion queues") \
+    X(UINT32, "max-srq", max_srq, 16384, 1, MAX_OBJECTS,                    \
+      "shared receive queues")                                              \
+    X(UINT32, "max-eq", max_eq, 256, 1, 65536, "event queues")              \
+    X(UINT32, "max-pd", max_pd, 16384, 1, MAX_OBJECTS, "protection domains") \
+    X(UINT32, "max-mr", max_mr, 262144, 1, MAX_OBJECTS,                     \
+      "STags: memory regions and windows")                                  \
+    X(UINT64, "max-mr-pages", max_mr_pages, 64 * MiB, 1, 4 * GiB,           \
+      "entries in the page lists of all memory regions together")           \
+    X(UINT32, "max-queue-pages", max_queue_pages, 8 * MiB, 1, 1 * GiB,      \
+      "entries in the page lists of all queues together")                   \
+    X(UINT32, "max-listeners", max_listeners, 1024, 1, 65536,               \
+      "listening endpoints")                                                \
+    X(UINT32, "max-endpoints", max_endpoints, 4096, 1, 65536,               \
+      "connections in set-up each way")                                     \
+    X(UINT16, "max-ird", max_ird, 128, 1, 1024,                             \
+      "RDMA Reads that the peer of a queue pair may have outstanding")      \
+    X(UINT16, "max-ord", max_ord, 128, 1, 1024,                             \
+      "RDMA Reads that a queue pair may have outstanding")                  \
+    X(UINT8, "mpa-revision", mpa_revision, 2, 1, 2,                         \
+      "highest MPA revision in use")                                        \
+    X(UINT32, "mulpdu", mulpdu, IWARP_MULPDU_MAX, IWARP_MULPDU_MIN,         \
+      IWARP_MULPDU_MAX, "octets of the largest DDP segment sent")
+
+static bool check_number(const char *name, int64_t val, int64_t min,
+                         int64_t max, Error **errp)
 {
     if (val < min || val > max) {
-        error_setg(errp, "rnic: %s=%" PRIu64 " is outside %" PRIu64
-                   "..%" PRIu64, name, val, min, max);
+        error_setg(errp, "%s=%" PRId64 " is outside %" PRId64 "..%" PRId64,
+                   name, val, min, max);
         return false;
     }
     return true;
@@ -50,44 +93,19 @@ static bool check_limit(const char *name, uint64_t val, uint64_t min,
 static bool check_config(const RnicConfig *c, Error **errp)
 {
     if (!is_power_of_2(c->doorbell_pages)) {
-        error_setg(errp, "rnic: doorbell-pages=%u is not a power of two",
+        error_setg(errp, "doorbell-pages=%u is not a power of two",
                    c->doorbell_pages);
         return false;
     }
     if (c->mpa_rtr && c->mpa_revision < 2) {
-        error_setg(errp, "rnic: mpa-rtr=on needs mpa-revision=2 "
+        error_setg(errp, "mpa-rtr=on needs mpa-revision=2 "
                    "(RFC 6581); set mpa-rtr=off");
         return false;
     }
-    if (c->io_threads < RNIC_IO_THREADS_AUTO ||
-        c->io_threads > RNIC_MAX_IO_THREADS) {
-        error_setg(errp, "rnic: io-threads=%d is outside 0..%d",
-                   c->io_threads, RNIC_MAX_IO_THREADS);
-        return false;
-    }
-    return
-        check_limit("vectors", c->vectors, 1, RNIC_MAX_VECTORS, errp) &&
-        check_limit("doorbell-pages", c->doorbell_pages, 2, 32768, errp) &&
-        check_limit("max-qp", c->max_qp, 1, MAX_OBJECTS, errp) &&
-        check_limit("max-cq", c->max_cq, 1, MAX_OBJECTS, errp) &&
-        check_limit("max-srq", c->max_srq, 1, MAX_OBJECTS, errp) &&
-        check_limit("max-eq", c->max_eq, 1, 65536, errp) &&
-        check_limit("max-pd", c->max_pd, 1, MAX_OBJECTS, errp) &&
-        check_limit("max-mr", c->max_mr, 1, MAX_OBJECTS, errp) &&
-        check_limit("max-mr-pages", c->max_mr_pages, 1, 1ULL << 32, errp) &&
-        check_limit("max-queue-pages", c->max_queue_pages, 1, 1U << 30,
-                    errp) &&
-        check_limit("max-listeners", c->max_listeners, 1, 65536, errp) &&
-        check_limit("max-endpoints", c->max_endpoints, 1, 65536, errp) &&
-        check_limit("max-ird", c->max_ird, 1, 1024, errp) &&
-        check_limit("max-ord", c->max_ord, 1, 1024, errp) &&
-        check_limit("event-hold-us", c->event_hold_us, 0, RNIC_MAX_EVENT_HOLD,
-                    errp) &&
-        check_limit("busy-poll-us", c->busy_poll_us, 0, RNIC_MAX_BUSY_POLL,
-                    errp) &&
-        check_limit("mpa-revision", c->mpa_revision, 1, 2, errp) &&
-        check_limit("mulpdu", c->mulpdu, IWARP_MULPDU_MIN, IWARP_MULPDU_MAX,
-                    errp);
+#define CHECK(type, name, member, initial, min, max, text)                  \
+    check_number(name, c->member, min, max, errp) &&
+    return NUMBERS(CHECK) true;
+#undef CHECK
 }
 
 /* --------------------------------------------------- life of the device */
@@ -120,11 +138,10 @@ static void cleanup_tables(RnicState *s)
     qemu_mutex_destroy(&s->event_lock);
 }
 
-static bool init_pci(RnicState *s, Error **errp)
+static void init_bars(RnicState *s)
 {
     PCIDevice *pci = PCI_DEVICE(s);
 
-    pci_config_set_interrupt_pin(pci->config, 0);
     memory_region_init_io(&s->registers_region, OBJECT(s),
                           &rnic_registers_ops, s, "rnic-registers",
                           RNIC_REGISTERS_SIZE);
@@ -138,6 +155,27 @@ static bool init_pci(RnicState *s, Error **errp)
                      PCI_BASE_ADDRESS_SPACE_MEMORY |
                      PCI_BASE_ADDRESS_MEM_TYPE_64 |
                      PCI_BASE_ADDRESS_MEM_PREFETCH, &s->doorbells_region);
+}
+
+static bool init_capabilities(PCIDevice *pci, Error **errp)
+{
+    if (pci_pm_init(pci, 0, errp) < 0) {
+        return false;
+    }
+    if (pci_bus_is_express(pci_get_bus(pci))) {
+        if (pcie_endpoint_cap_init(pci, 0) < 0) {
+            error_setg(errp, "no room for the PCI Express capability");
+            return false;
+        }
+        pcie_cap_flr_init(pci);
+    }
+    return true;
+}
+
+static bool init_msix(RnicState *s, Error **errp)
+{
+    PCIDevice *pci = PCI_DEVICE(s);
+
     if (msix_init_exclusive_bar(pci, s->config.vectors, RNIC_BAR_MSIX,
                                 errp) < 0) {
         return false;
@@ -145,32 +183,14 @@ static bool init_pci(RnicState *s, Error **errp)
     for (uint32_t i = 0; i < s->config.vectors; i++) {
         msix_vector_use(pci, i);
     }
-    if (pci_pm_init(pci, 0, errp) < 0) {
-        return false;
-    }
-    if (pci_bus_is_express(pci_get_bus(pci))) {
-        pcie_endpoint_cap_init(pci, 0);
-        pcie_cap_flr_init(pci);
-    }
     return true;
-}
-
-/* Without fabric= the device makes one that reaches nothing of the host. */
-static bool init_fabric(RnicState *s, Error **errp)
-{
-    if (!s->fabric) {
-        s->fabric = rnic_fabric_new_default(errp);
-        s->own_fabric = s->fabric;
-    }
-    return s->fabric;
 }
 
 static void cleanup_fabric(RnicState *s)
 {
-    if (s->own_fabric) {
-        object_unref(OBJECT(s->fabric));
+    if (OBJECT(s->fabric)->parent == OBJECT(s)) {
+        object_unparent(OBJECT(s->fabric));
         s->fabric = NULL;
-        s->own_fabric = false;
     }
 }
 
@@ -178,22 +198,24 @@ static void rnic_realize(PCIDevice *pci, Error **errp)
 {
     RnicState *s = RNIC(pci);
 
-    if (!check_config(&s->config, errp) || !init_fabric(s, errp)) {
+    if (!check_config(&s->config, errp) || !init_capabilities(pci, errp)) {
         return;
     }
-    if (!rnic_workers_create(s, errp)) {
+    /* Without fabric= the device makes one that reaches nothing of the host. */
+    if (!s->fabric) {
+        s->fabric = rnic_fabric_new_default(OBJECT(s), errp);
+    }
+    if (!s->fabric) {
+        return;
+    }
+    if (!rnic_workers_create(s, errp) || !init_msix(s, errp)) {
         rnic_workers_destroy(s);
         cleanup_fabric(s);
         return;
     }
+    init_bars(s);
     qemu_macaddr_default_if_unset(&s->nic_conf.macaddr);
     init_tables(s);
-    if (!init_pci(s, errp)) {
-        cleanup_tables(s);
-        rnic_workers_destroy(s);
-        cleanup_fabric(s);
-        return;
-    }
     rnic_interrupt_realize(s);
     rnic_run_state_realize(s);
     s->lingers = rnic_lingers_new(iohandler_get_aio_context());
@@ -268,90 +290,50 @@ static const Property rnic_properties[] = {
                      RnicFabric *),
     DEFINE_PROP_LINK("iothread", RnicState, iothread, TYPE_IOTHREAD,
                      IOThread *),
-    DEFINE_PROP_INT32("io-threads", RnicState, config.io_threads,
-                      RNIC_IO_THREADS_AUTO),
-    DEFINE_PROP_UINT32("event-hold-us", RnicState, config.event_hold_us, 1000),
-    DEFINE_PROP_UINT32("busy-poll-us", RnicState, config.busy_poll_us, 60),
-    DEFINE_PROP_UINT32("vectors", RnicState, config.vectors, 8),
-    DEFINE_PROP_UINT32("doorbell-pages", RnicState, config.doorbell_pages,
-                       1024),
-    DEFINE_PROP_UINT32("max-qp", RnicState, config.max_qp, 16384),
-    DEFINE_PROP_UINT32("max-cq", RnicState, config.max_cq, 32768),
-    DEFINE_PROP_UINT32("max-srq", RnicState, config.max_srq, 16384),
-    DEFINE_PROP_UINT32("max-eq", RnicState, config.max_eq, 256),
-    DEFINE_PROP_UINT32("max-pd", RnicState, config.max_pd, 16384),
-    DEFINE_PROP_UINT32("max-mr", RnicState, config.max_mr, 262144),
-    DEFINE_PROP_UINT64("max-mr-pages", RnicState, config.max_mr_pages,
-                       64 * MiB),
-    DEFINE_PROP_UINT32("max-queue-pages", RnicState, config.max_queue_pages,
-                       8 * MiB),
-    DEFINE_PROP_UINT32("max-listeners", RnicState, config.max_listeners,
-                       1024),
-    DEFINE_PROP_UINT32("max-endpoints", RnicState, config.max_endpoints,
-                       4096),
-    DEFINE_PROP_UINT16("max-ird", RnicState, config.max_ird, 128),
-    DEFINE_PROP_UINT16("max-ord", RnicState, config.max_ord, 128),
-    DEFINE_PROP_UINT8("mpa-revision", RnicState, config.mpa_revision, 2),
+#define NUMBER(type, name, member, initial, min, max, text)                 \
+    DEFINE_PROP_##type(name, RnicState, config.member, initial),
+    NUMBERS(NUMBER)
+#undef NUMBER
     DEFINE_PROP_BOOL("mpa-crc", RnicState, config.mpa_crc, false),
     DEFINE_PROP_BOOL("mpa-markers", RnicState, config.mpa_markers, false),
     DEFINE_PROP_BOOL("mpa-rtr", RnicState, config.mpa_rtr, true),
-    DEFINE_PROP_UINT32("mulpdu", RnicState, config.mulpdu, IWARP_MULPDU_MAX),
 };
 
-/* One for each of rnic_properties, and for those of DEFINE_NIC_PROPERTIES. */
-static const struct {
-    const char *property;
-    const char *text;
-} rnic_descriptions[] = {
-    { "mac", "MAC address of the Ethernet function, such as "
-             "52:54:00:12:34:56 (default: QEMU chooses)" },
-    { "netdev", "id of the netdev behind the Ethernet function (default: "
-                "none, no Ethernet)" },
-    { "fabric", "id of the rnic-fabric-... object that carries the RDMA "
-                "streams (default: UNIX sockets in the user's own directory)" },
-    { "iothread", "id of the iothread object that moves the data, instead of "
-                  "io-threads (default: none)" },
-    { "io-threads", "threads of the device's own that move the data, 0 to 64; "
-                    "0: QEMU's main loop does; -1: one, unless iothread is "
-                    "given" },
-    { "event-hold-us", "longest time in microseconds that a completion event "
-                       "waits for more to report, 0 to 100000; 0: none" },
-    { "busy-poll-us", "longest time in microseconds that a thread of "
-                      "io-threads polls for the answer to a small message "
-                      "before it sleeps, 0 to 100000" },
-    { "vectors", "MSI-X vectors, 1 to 2048" },
-    { "doorbell-pages", "pages of BAR 2, 2 to 32768, a power of two; one for "
-                        "each user context" },
-    { "max-qp", "queue pairs, 1 to 16777215" },
-    { "max-cq", "completion queues, 1 to 16777215" },
-    { "max-srq", "shared receive queues, 1 to 16777215" },
-    { "max-eq", "event queues, 1 to 65536" },
-    { "max-pd", "protection domains, 1 to 16777215" },
-    { "max-mr", "STags: memory regions and windows, 1 to 16777215" },
-    { "max-mr-pages", "entries in the page lists of all memory regions "
-                      "together, 1 to 2^32" },
-    { "max-queue-pages", "entries in the page lists of all queues "
-                         "together, 8 octets each (8388608)" },
-    { "max-listeners", "listening endpoints, 1 to 65536" },
-    { "max-endpoints", "connections in set-up each way, 1 to 65536" },
-    { "max-ird", "RDMA Reads that the peer of a queue pair may have "
-                 "outstanding, 1 to 1024" },
-    { "max-ord", "RDMA Reads that a queue pair may have outstanding, "
-                 "1 to 1024" },
-    { "mpa-revision", "highest MPA revision in use, 1 or 2" },
-    { "mpa-crc", "insist on CRC32C; without, it is used if the peer insists" },
-    { "mpa-markers", "ask the peer to send markers" },
-    { "mpa-rtr", "offer the peer-to-peer start-up of RFC 6581; needs "
-                 "mpa-revision=2" },
-    { "mulpdu", "octets of the largest DDP segment sent, 128 to 64768" },
-};
+static void property_describe(ObjectClass *oc, const char *property, const char *text)
+{
+    object_class_property_set_description(oc, property, text);
+}
+
+static void number_describe(ObjectClass *oc, const char *property,
+                            const char *text, int64_t min, int64_t max)
+{
+    g_autofree char *all = g_strdup_printf("%" PRId64 " to %" PRId64 ": %s",
+                                           min, max, text);
+
+    property_describe(oc, property, all);
+}
 
 static void rnic_describe(ObjectClass *oc)
 {
-    for (int i = 0; i < ARRAY_SIZE(rnic_descriptions); i++) {
-        object_class_property_set_description(oc, rnic_descriptions[i].property,
-                                              rnic_descriptions[i].text);
-    }
+#define DESCRIBE(type, name, member, initial, min, max, text)               \
+    number_describe(oc, name, text, min, max);
+    NUMBERS(DESCRIBE)
+#undef DESCRIBE
+    property_describe(oc, "mac", "MAC address of the Ethernet function, such as "
+             "52:54:00:12:34:56 (default: QEMU chooses)");
+    property_describe(oc, "netdev", "id of the netdev behind the Ethernet function "
+             "(default: none, no Ethernet)");
+    property_describe(oc, "fabric", "id of the rnic-fabric-... object that carries the "
+             "RDMA streams (default: UNIX sockets in the user's own "
+             "directory)");
+    property_describe(oc, "iothread", "id of the iothread object that moves the data, "
+             "instead of io-threads; no other device may use it (default: "
+             "none)");
+    property_describe(oc, "mpa-crc", "insist on CRC32C; without, it is used if the "
+             "peer insists");
+    property_describe(oc, "mpa-markers", "ask the peer to send markers");
+    property_describe(oc, "mpa-rtr", "offer the peer-to-peer start-up of RFC 6581; "
+             "needs mpa-revision=2");
 }
 
 /* Host sockets cannot move to another host. */

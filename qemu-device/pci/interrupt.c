@@ -1,7 +1,7 @@
 /*
  * rnic: what happens in the main loop only, interrupts and the FATAL status
  *
- * A vector is raised in one bottom half, whoever asks for it: masking and the
+ * One bottom half raises all vectors, for callers in any thread: masking and the
  * pending bits need the big lock, and the guest may aim a vector at any address,
  * the device's own registers too.  So no lock of the device may be held, and the
  * bottom half is guarded: QEMU then refuses what would enter the device again.
@@ -23,7 +23,7 @@ static void fatal_set(RnicState *s, uint32_t health)
     }
     trace_rnic_err_fatal(health);
     s->regs.health = health;
-    s->regs.status |= RNIC_STATUS_FATAL;
+    qatomic_set(&s->regs.status, s->regs.status | RNIC_STATUS_FATAL);
 }
 
 void rnic_fatal(RnicState *s, uint32_t health)
@@ -43,12 +43,6 @@ void rnic_interrupt(RnicState *s, uint32_t vector)
     }
 }
 
-static void interrupt_raise(RnicState *s, uint32_t vector)
-{
-    trace_rnic_interrupt(vector);
-    msix_notify(PCI_DEVICE(s), vector);
-}
-
 static void interrupt_all(RnicState *s)
 {
     uint32_t health = qatomic_xchg(&s->wanted_health, 0);
@@ -63,7 +57,10 @@ static void interrupt_all(RnicState *s)
         unsigned long word = qatomic_xchg(&s->wanted_vectors[i], 0);
 
         while (word && DEVICE(s)->realized) {
-            interrupt_raise(s, i * BITS_PER_LONG + ctzl(word));
+            uint32_t vector = i * BITS_PER_LONG + ctzl(word);
+
+            trace_rnic_interrupt(vector);
+            msix_notify(PCI_DEVICE(s), vector);
             word &= word - 1;
         }
     }

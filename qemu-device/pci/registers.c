@@ -19,26 +19,23 @@
 
 enum { NO_LOW_HALF = 0xffffffff };
 
+/* When a write has its effect; at other times it does nothing. */
+typedef enum RegisterWrites {
+    NEVER,
+    WHILE_DISABLED,             /* what has to stay while the device runs */
+    WHILE_ENABLED,
+    ALWAYS,
+} RegisterWrites;
+
 typedef struct Register {
-    uint8_t size;                               /* 4 or 8; 0: a hole */
-    uint64_t (*read)(RnicState *s);             /* NULL: reads as zero */
-    void (*write)(RnicState *s, uint64_t val);  /* NULL: writes do nothing */
+    uint8_t size;               /* 4 or 8; 0: a hole */
+    uint8_t value;              /* 1 + its offset in RnicRegisters, where it has
+                                 * the same size; 0: it is not kept there */
+    uint32_t constant;          /* what is read if neither is given ... */
+    uint64_t (*read)(RnicState *s);             /* ... instead of the value */
+    RegisterWrites writes;
+    void (*written)(RnicState *s, uint32_t val);        /* once it is kept */
 } Register;
-
-static uint64_t read_magic(RnicState *s)
-{
-    return RNIC_MAGIC;
-}
-
-static uint64_t read_abi(RnicState *s)
-{
-    return RNIC_ABI_MAJOR << 16 | RNIC_ABI_MINOR;
-}
-
-static uint64_t read_hw_version(RnicState *s)
-{
-    return 1;
-}
 
 static uint64_t read_limits(RnicState *s)
 {
@@ -48,18 +45,6 @@ static uint64_t read_limits(RnicState *s)
 static uint64_t read_features(RnicState *s)
 {
     return rnic_device_features(s);
-}
-
-static uint64_t read_driver_features(RnicState *s)
-{
-    return s->regs.driver_features;
-}
-
-static void write_driver_features(RnicState *s, uint64_t val)
-{
-    if (!s->regs.status) {
-        s->regs.driver_features = val;
-    }
 }
 
 static uint64_t read_control(RnicState *s)
@@ -82,7 +67,7 @@ static uint32_t enable_problem(RnicState *s)
     return RNIC_HEALTH_OK;
 }
 
-static void write_control(RnicState *s, uint64_t val)
+static void control_written(RnicState *s, uint32_t val)
 {
     uint32_t problem;
 
@@ -98,20 +83,10 @@ static void write_control(RnicState *s, uint64_t val)
         rnic_fatal(s, problem);
         return;
     }
-    s->regs.status = RNIC_STATUS_ENABLED;
+    qatomic_set(&s->regs.status, RNIC_STATUS_ENABLED);
     rnic_workers_start(s);
     rnic_admin_start(s);
     trace_rnic_enabled(s->regs.driver_features, s->regs.admin_depth);
-}
-
-static uint64_t read_status(RnicState *s)
-{
-    return s->regs.status;
-}
-
-static uint64_t read_health(RnicState *s)
-{
-    return s->regs.health;
 }
 
 static uint64_t read_link(RnicState *s)
@@ -131,78 +106,14 @@ static uint64_t read_mac(RnicState *s)
     return mac;
 }
 
-static uint64_t read_bad_accesses(RnicState *s)
-{
-    return s->regs.bad_accesses;
-}
-
 static uint64_t read_bad_doorbells(RnicState *s)
 {
-    return s->regs.bad_doorbells;
+    return stat64_get(&s->counters.bad_doorbells);
 }
 
-/* The admin queue's place is fixed while it runs. */
-#define ADMIN_SETUP(name)                                           \
-    static uint64_t read_##name(RnicState *s)                       \
-    {                                                               \
-        return s->regs.name;                                        \
-    }                                                               \
-    static void write_##name(RnicState *s, uint64_t val)            \
-    {                                                               \
-        if (!s->regs.status) {                                      \
-            s->regs.name = val;                                     \
-        }                                                           \
-    }
-
-ADMIN_SETUP(admin_sq_base)
-ADMIN_SETUP(admin_cq_base)
-ADMIN_SETUP(admin_depth)
-ADMIN_SETUP(admin_vector)
-
-static uint64_t read_admin_tail(RnicState *s)
+static void admin_tail_written(RnicState *s, uint32_t val)
 {
-    return s->regs.admin_tail;
-}
-
-static void write_admin_tail(RnicState *s, uint64_t val)
-{
-    if (rnic_enabled(s)) {
-        s->regs.admin_tail = val;
-        rnic_admin_kick(s);
-    }
-}
-
-static uint64_t read_admin_head(RnicState *s)
-{
-    return s->regs.admin_head;
-}
-
-static void write_admin_head(RnicState *s, uint64_t val)
-{
-    if (rnic_enabled(s)) {
-        s->regs.admin_head = val;
-    }
-}
-
-static void write_eq_kick(RnicState *s, uint64_t val)
-{
-    if (rnic_enabled(s)) {
-        rnic_eq_kick(s, val);
-    }
-}
-
-static void write_eth_kick(RnicState *s, uint64_t val)
-{
-    if (rnic_enabled(s)) {
-        rnic_ethernet_kick(s, val);
-    }
-}
-
-static void write_eth_arm(RnicState *s, uint64_t val)
-{
-    if (rnic_enabled(s)) {
-        rnic_ethernet_arm(s, val);
-    }
+    rnic_admin_kick(s);
 }
 
 static uint64_t read_test32(RnicState *s)
@@ -210,42 +121,9 @@ static uint64_t read_test32(RnicState *s)
     return (uint32_t)(2 * s->regs.test32);
 }
 
-static void write_test32(RnicState *s, uint64_t val)
-{
-    s->regs.test32 = val;
-}
-
 static uint64_t read_test64(RnicState *s)
 {
     return 2 * s->regs.test64;
-}
-
-static void write_test64(RnicState *s, uint64_t val)
-{
-    s->regs.test64 = val;
-}
-
-static void write_test_irq(RnicState *s, uint64_t val)
-{
-    rnic_interrupt(s, val);
-}
-
-#define TEST_DMA(name)                                              \
-    static uint64_t read_##name(RnicState *s)                       \
-    {                                                               \
-        return s->regs.name;                                        \
-    }                                                               \
-    static void write_##name(RnicState *s, uint64_t val)            \
-    {                                                               \
-        s->regs.name = val;                                         \
-    }
-
-TEST_DMA(test_dma_addr)
-TEST_DMA(test_dma_size)
-
-static uint64_t read_test_dma_status(RnicState *s)
-{
-    return s->regs.test_dma_status;
 }
 
 static uint32_t test_dma(RnicState *s, uint32_t op)
@@ -280,51 +158,102 @@ static uint32_t test_dma(RnicState *s, uint32_t op)
                                               : RNIC_TEST_DMA_FAULT;
 }
 
-static void write_test_dma_ctrl(RnicState *s, uint64_t val)
+static void test_dma_ctrl_written(RnicState *s, uint32_t val)
 {
     s->regs.test_dma_status = test_dma(s, val);
     trace_rnic_test_dma(val, s->regs.test_dma_status);
 }
 
-#define RO4(name) { .size = 4, .read = read_##name }
-#define RO8(name) { .size = 8, .read = read_##name }
-#define WO4(name) { .size = 4, .write = write_##name }
-#define RW4(name) { .size = 4, .read = read_##name, .write = write_##name }
-#define RW8(name) { .size = 8, .read = read_##name, .write = write_##name }
+#define VALUE(name)                                                         \
+    .size = sizeof(((RnicRegisters *)0)->name),                             \
+    .value = 1 + offsetof(RnicRegisters, name)
 
 /* By offset / 4; the high half of an 8-byte register is found through its
  * low half. */
 static const Register registers[] = {
-    [RNIC_REG_MAGIC / 4] = RO4(magic),
-    [RNIC_REG_ABI_VERSION / 4] = RO4(abi),
-    [RNIC_REG_HW_VERSION / 4] = RO4(hw_version),
-    [RNIC_REG_LIMITS / 4] = RO4(limits),
-    [RNIC_REG_FEATURES / 4] = RO8(features),
-    [RNIC_REG_DRIVER_FEATURES / 4] = RW8(driver_features),
-    [RNIC_REG_CONTROL / 4] = RW4(control),
-    [RNIC_REG_STATUS / 4] = RO4(status),
-    [RNIC_REG_HEALTH / 4] = RO4(health),
-    [RNIC_REG_LINK / 4] = RO4(link),
-    [RNIC_REG_MAC / 4] = RO8(mac),
-    [RNIC_REG_BAD_ACCESSES / 4] = RO4(bad_accesses),
-    [RNIC_REG_BAD_DOORBELLS / 4] = RO4(bad_doorbells),
-    [RNIC_REG_ADMIN_SQ_BASE / 4] = RW8(admin_sq_base),
-    [RNIC_REG_ADMIN_CQ_BASE / 4] = RW8(admin_cq_base),
-    [RNIC_REG_ADMIN_DEPTH / 4] = RW4(admin_depth),
-    [RNIC_REG_ADMIN_VECTOR / 4] = RW4(admin_vector),
-    [RNIC_REG_ADMIN_TAIL / 4] = RW4(admin_tail),
-    [RNIC_REG_ADMIN_HEAD / 4] = RW4(admin_head),
-    [RNIC_REG_EQ_KICK / 4] = WO4(eq_kick),
-    [RNIC_REG_ETH_KICK / 4] = WO4(eth_kick),
-    [RNIC_REG_ETH_ARM / 4] = WO4(eth_arm),
-    [RNIC_REG_TEST32 / 4] = RW4(test32),
-    [RNIC_REG_TEST64 / 4] = RW8(test64),
-    [RNIC_REG_TEST_IRQ / 4] = WO4(test_irq),
-    [RNIC_REG_TEST_DMA_STATUS / 4] = RO4(test_dma_status),
-    [RNIC_REG_TEST_DMA_ADDR / 4] = RW8(test_dma_addr),
-    [RNIC_REG_TEST_DMA_SIZE / 4] = RW4(test_dma_size),
-    [RNIC_REG_TEST_DMA_CTRL / 4] = WO4(test_dma_ctrl),
+    [RNIC_REG_MAGIC / 4] = { .size = 4, .constant = RNIC_MAGIC },
+    [RNIC_REG_ABI_VERSION / 4] = {
+        .size = 4, .constant = RNIC_ABI_MAJOR << 16 | RNIC_ABI_MINOR },
+    [RNIC_REG_HW_VERSION / 4] = { .size = 4, .constant = 1 },
+    [RNIC_REG_LIMITS / 4] = { .size = 4, .read = read_limits },
+    [RNIC_REG_FEATURES / 4] = { .size = 8, .read = read_features },
+    [RNIC_REG_DRIVER_FEATURES / 4] = {
+        VALUE(driver_features), .writes = WHILE_DISABLED },
+    [RNIC_REG_CONTROL / 4] = {
+        .size = 4, .read = read_control, .writes = ALWAYS,
+        .written = control_written },
+    [RNIC_REG_STATUS / 4] = { VALUE(status) },
+    [RNIC_REG_HEALTH / 4] = { VALUE(health) },
+    [RNIC_REG_LINK / 4] = { .size = 4, .read = read_link },
+    [RNIC_REG_MAC / 4] = { .size = 8, .read = read_mac },
+    [RNIC_REG_BAD_ACCESSES / 4] = { VALUE(bad_accesses) },
+    [RNIC_REG_BAD_DOORBELLS / 4] = { .size = 4, .read = read_bad_doorbells },
+    [RNIC_REG_ADMIN_SQ_BASE / 4] = {
+        VALUE(admin_sq_base), .writes = WHILE_DISABLED },
+    [RNIC_REG_ADMIN_CQ_BASE / 4] = {
+        VALUE(admin_cq_base), .writes = WHILE_DISABLED },
+    [RNIC_REG_ADMIN_DEPTH / 4] = {
+        VALUE(admin_depth), .writes = WHILE_DISABLED },
+    [RNIC_REG_ADMIN_VECTOR / 4] = {
+        VALUE(admin_vector), .writes = WHILE_DISABLED },
+    [RNIC_REG_ADMIN_TAIL / 4] = {
+        VALUE(admin_tail), .writes = WHILE_ENABLED,
+        .written = admin_tail_written },
+    [RNIC_REG_ADMIN_HEAD / 4] = {
+        VALUE(admin_head), .writes = WHILE_ENABLED },
+    [RNIC_REG_EQ_KICK / 4] = {
+        .size = 4, .writes = WHILE_ENABLED, .written = rnic_eq_kick },
+    [RNIC_REG_ETH_KICK / 4] = {
+        .size = 4, .writes = WHILE_ENABLED, .written = rnic_ethernet_kick },
+    [RNIC_REG_ETH_ARM / 4] = {
+        .size = 4, .writes = WHILE_ENABLED, .written = rnic_ethernet_arm },
+    [RNIC_REG_TEST32 / 4] = {
+        VALUE(test32), .read = read_test32, .writes = ALWAYS },
+    [RNIC_REG_TEST64 / 4] = {
+        VALUE(test64), .read = read_test64, .writes = ALWAYS },
+    [RNIC_REG_TEST_IRQ / 4] = {
+        .size = 4, .writes = ALWAYS, .written = rnic_interrupt },
+    [RNIC_REG_TEST_DMA_STATUS / 4] = { VALUE(test_dma_status) },
+    [RNIC_REG_TEST_DMA_ADDR / 4] = {
+        VALUE(test_dma_addr), .writes = ALWAYS },
+    [RNIC_REG_TEST_DMA_SIZE / 4] = {
+        VALUE(test_dma_size), .writes = ALWAYS },
+    [RNIC_REG_TEST_DMA_CTRL / 4] = {
+        .size = 4, .writes = ALWAYS, .written = test_dma_ctrl_written },
 };
+
+/* Where the register is kept.  NULL: it is not. */
+static void *register_place(RnicState *s, const Register *reg)
+{
+    return reg->value ? (char *)&s->regs + reg->value - 1 : NULL;
+}
+
+static uint64_t register_get(RnicState *s, const Register *reg)
+{
+    const void *place = register_place(s, reg);
+
+    if (reg->read) {
+        return reg->read(s);
+    }
+    return place ? ldn_he_p(place, reg->size) : reg->constant;
+}
+
+static void register_set(RnicState *s, const Register *reg, uint64_t val)
+{
+    void *place = register_place(s, reg);
+
+    if (reg->writes == NEVER ||
+        (reg->writes == WHILE_DISABLED && s->regs.status) ||
+        (reg->writes == WHILE_ENABLED && !rnic_enabled(s))) {
+        return;
+    }
+    if (place) {
+        stn_he_p(place, reg->size, val);
+    }
+    if (reg->written) {
+        reg->written(s, val);
+    }
+}
 
 /* The register an access of @size at @addr is for; *@half is 4 when it is for
  * the high half of an 8-byte register.  NULL: against the access rule. */
@@ -364,7 +293,7 @@ static uint64_t registers_read(void *opaque, hwaddr addr, unsigned size)
         bad_access(s, addr, size, false);
         return 0;
     }
-    val = reg->read ? reg->read(s) : 0;
+    val = register_get(s, reg);
     val = size == 4 ? (uint32_t)(val >> 8 * half) : val;
     trace_rnic_register_read(addr, size, val);
     return val;
@@ -395,9 +324,7 @@ static void registers_write(void *opaque, hwaddr addr, uint64_t val,
         val = val << 32 | s->regs.low_half;
     }
     s->regs.low_half_offset = NO_LOW_HALF;
-    if (reg->write) {
-        reg->write(s, val);
-    }
+    register_set(s, reg, val);
 }
 
 /* Sizes below 4 reach the handlers too, to be counted. */

@@ -157,7 +157,7 @@ bool rnic_workers_create(RnicState *s, Error **errp)
     int32_t wanted = s->config.io_threads;
 
     if (s->iothread && wanted != RNIC_IO_THREADS_AUTO) {
-        error_setg(errp, "rnic: iothread= and io-threads=%d contradict each "
+        error_setg(errp, "iothread= and io-threads=%d contradict each "
                    "other; give one of them", wanted);
         return false;
     }
