@@ -130,7 +130,9 @@ bool rnic_dma_load32(RnicState *s, dma_addr_t addr, uint32_t *val)
     if (!host || len < sizeof(*val)) {
         return dma_failed(s, addr, sizeof(*val), false);
     }
+    rnic_guest_memory_begin();
     *val = le32_to_cpu(qatomic_read(host));
+    rnic_guest_memory_end();
     return true;
 }
 
@@ -144,7 +146,9 @@ bool rnic_dma_store32(RnicState *s, dma_addr_t addr, uint32_t val)
     }
     if (len == sizeof(val)) {
         smp_wmb();
+        rnic_guest_memory_begin();
         qatomic_set(host, cpu_to_le32(val));
+        rnic_guest_memory_end();
     }
     dma_unmap_ram(s, host, len, true);
     return len == sizeof(val) || dma_failed(s, addr, sizeof(val), true);

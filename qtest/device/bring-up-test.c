@@ -6,7 +6,7 @@
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
 
-#include "tests/qtest/rnic/lib/librnic.h"
+#include "tests/qtest/rnic/lib/crowd.h"
 
 /* The numbered steps of docs/rnic.rst, by hand. */
 static void test_manual(void)
@@ -420,6 +420,37 @@ static void test_thread_names(void)
     rnic_quit(r);
 }
 
+/* A device that is FATAL writes nothing, whatever its threads are at. */
+static void test_fatal_in_full_traffic(void)
+{
+    Crowd *crowd = crowd_new("", 1);
+    Rnic *r = crowd->sender;
+    size_t size = r->async_eq.depth * sizeof(struct rnic_aeqe);
+    g_autofree uint8_t *before = g_malloc(size), *after = g_malloc(size);
+
+    crowd_connect(crowd, 8);
+    crowd_send(crowd);
+    crowd_assert_busy(crowd);
+    /* Every QP has an event to tell of while the device stops. */
+    rnic_reset(crowd->listener);
+    rnic_write32(r, RNIC_REG_ADMIN_TAIL, 0x10000000);
+    g_assert_cmphex(rnic_read32(r, RNIC_REG_STATUS), ==,
+                    RNIC_STATUS_ENABLED | RNIC_STATUS_FATAL);
+    g_assert_cmphex(rnic_read32(r, RNIC_REG_HEALTH), ==,
+                    RNIC_HEALTH_ADMIN_TAIL);
+    rnic_settle_fast(r);
+    rnic_mem_read(r, r->async_eq.memory + RNIC_QUEUE_RECORD_SIZE, before,
+                  size);
+    rnic_up(crowd->listener);
+    rnic_settle(crowd->listener);
+    rnic_mem_read(r, r->async_eq.memory + RNIC_QUEUE_RECORD_SIZE, after, size);
+    g_assert_cmpmem(before, size, after, size);
+    rnic_up(r);
+    rnic_assert_alive(r);
+    crowd_forget_sender(crowd);
+    crowd_free(crowd);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -436,5 +467,7 @@ int main(int argc, char **argv)
     qtest_add_func("rnic/bring-up/reset-often", test_reset_often);
     qtest_add_func("rnic/bring-up/bad-properties", test_bad_properties);
     qtest_add_func("rnic/bring-up/thread-names", test_thread_names);
+    qtest_add_func("rnic/bring-up/fatal-in-full-traffic",
+                   test_fatal_in_full_traffic);
     return g_test_run();
 }

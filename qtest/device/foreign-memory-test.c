@@ -598,6 +598,56 @@ static void test_region_in_rom(void)
     world_free(w);
 }
 
+/* A buffer in another device's registers: nothing is read of it or placed. */
+static void test_region_in_registers(void)
+{
+    World *w = world_new();
+    Connection base = { .r = w->r };
+    Connection *c = connection_prepare_second(&base, NULL);
+    uint32_t values[] = { RNIC_SQ_SEND, RNIC_SQ_RDMA_WRITE };
+    WireRead read;
+
+    register_page(w, &c->mr, w->other->registers.addr);
+    for (int i = 0; i < G_N_ELEMENTS(values); i++) {
+        connection_establish(c, NULL);
+        connection_post(c, values[i], 1, 0, 100);
+        rnic_expect_cqe(w->r, &c->send_cq, 1, RNIC_WC_QP_CATASTROPHIC);
+        wire_expect_terminate(c->peer, 0x0000);
+        connection_recycle(c);
+    }
+
+    connection_establish(c, NULL);
+    wire_put_write(c->peer, c->mr.stag, c->mr.va + RNIC_REG_TEST32, "octets",
+                   6);
+    rnic_expect_async(w->r, RNIC_AE_QP_CATASTROPHIC, c->qp.number);
+    wire_expect_terminate(c->peer, 0x0207);
+    connection_recycle(c);
+
+    connection_establish(c, NULL);
+    connection_recv(c, 1, RNIC_REG_TEST32, 6);
+    wire_put_send(c->peer, WIRE_SEND, 0, "octets", 6);
+    rnic_expect_async(w->r, RNIC_AE_QP_CATASTROPHIC, c->qp.number);
+    wire_expect_terminate(c->peer, 0x0207);
+    connection_recycle(c);
+
+    connection_establish(c, NULL);
+    connection_post(c, RNIC_SQ_RDMA_READ, 1, RNIC_REG_TEST32, 6);
+    wire_get_read_request(c->peer, 1, &read);
+    wire_put_read_response(c->peer, read.sink_stag, read.sink_to, "octets", 6);
+    rnic_expect_async(w->r, RNIC_AE_QP_CATASTROPHIC, c->qp.number);
+    wire_expect_terminate(c->peer, 0x0207);
+    connection_recycle(c);
+
+    connection_establish(c, NULL);
+    wire_put_read_request(c->peer, &(WireRead) {
+        .size = 100, .source_stag = c->mr.stag, .source_to = c->mr.va });
+    rnic_expect_async(w->r, RNIC_AE_QP_CATASTROPHIC, c->qp.number);
+    wire_expect_terminate(c->peer, 0x0207);
+    connection_recycle(c);
+    connection_free_second(c);
+    world_free(w);
+}
+
 /* A page list may be in ROM, and nowhere else that is not RAM. */
 static void test_page_lists(void)
 {
@@ -638,6 +688,8 @@ int main(int argc, char **argv)
     qtest_add_func("rnic/queues-in-rom/qp-record", test_qp_record);
     qtest_add_func("rnic/queues-in-rom/srq-record", test_srq_record);
     qtest_add_func("rnic/queues-in-rom/region", test_region_in_rom);
+    qtest_add_func("rnic/queues-in-registers/region",
+                   test_region_in_registers);
     qtest_add_func("rnic/queues-in-rom/page-lists", test_page_lists);
     return g_test_run();
 }

@@ -29,6 +29,7 @@ typedef struct World {
     Crowd *crowd;
     QTestState *qts;
     uint64_t memory;            /* of the listener, where each round begins */
+    unsigned plugged;           /* times */
     uint64_t bars;              /* where those of the plugged device are */
     Watchdog *dog;
 } World;
@@ -66,13 +67,16 @@ static void prepare_round(World *w)
     rnic_up(r);
 }
 
+/* Without a thread of its own, with one, with several: one after the other. */
 static void plug(World *w)
 {
     g_autofree char *slot = g_strdup_printf("%d", CROWD_SLOT);
+    static const int threads[] = { 0, 1, 3 };
 
     qtest_qmp_assert_success(w->qts, "{ 'execute': 'device_add', 'arguments':"
                              " { 'driver': 'rnic', 'id': 'sender', 'addr': %s,"
-                             " 'fabric': 'crowd' } }", slot);
+                             " 'fabric': 'crowd', 'io-threads': %d } }",
+                             slot, threads[w->plugged++ % 3]);
 }
 
 static void wait_deleted(World *w)
@@ -135,7 +139,7 @@ static void test_in_full_traffic(void)
     world_free(w);
 }
 
-/* The listener goes while the sender is plugged and the other way round. */
+/* The listener is reset in every other round, before the sender goes. */
 static void test_with_reset_of_the_peer(void)
 {
     World *w = world_new();

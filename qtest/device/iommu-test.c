@@ -184,15 +184,17 @@ static char *write_bios(void)
     return name;
 }
 
-static World *world_new_running(void)
+static World *world_new_running(const char *properties)
 {
     World *w = g_new0(World, 1);
     g_autofree char *arguments = NULL;
+    g_autofree char *all = g_strconcat(",mpa-rtr=off", properties, NULL);
 
     w->bios = write_bios();
-    arguments = g_strdup_printf(IOMMU_DEVICE " -accel tcg -bios %s", w->bios);
+    arguments = g_strdup_printf(IOMMU_DEVICE " -accel tcg -bios %s "
+                                "-object iothread,id=iothread0", w->bios);
     guest_clock_set_running(true);
-    w->r = rnic_boot(",mpa-rtr=off", arguments);
+    w->r = rnic_boot(all, arguments);
     qtest_writel(w->r->qts, 2 * 4, 0xf000fff0);
     world_up(w);
     iommu_tell_of_faults(w->r->qts);
@@ -276,9 +278,9 @@ static void test_data(void)
     world_free(w);
 }
 
-static void test_data_in_a_running_machine(void)
+static void test_data_in_a_running_machine(gconstpointer properties)
 {
-    World *w = world_new_running();
+    World *w = world_new_running(properties);
 
     register_alias(w->c);
     connection_establish(w->c, NULL);
@@ -340,9 +342,9 @@ static Pump *pump_writes(Connection *c)
     return pump_new(c->peer->fd, block->data, block->len);
 }
 
-static void test_target_removed(void)
+static void test_target_removed(gconstpointer properties)
 {
-    World *w = world_new_running();
+    World *w = world_new_running(properties);
     Connection *c = w->c;
     Pump *pump;
 
@@ -384,9 +386,9 @@ static uint8_t first_failure(Connection *c)
     return cqe.status;
 }
 
-static void test_source_removed(void)
+static void test_source_removed(gconstpointer properties)
 {
-    World *w = world_new_running();
+    World *w = world_new_running(properties);
     Connection *c = w->c;
 
     register_alias(c);
@@ -409,7 +411,7 @@ static void test_source_removed(void)
 
 static void test_cq_removed(void)
 {
-    World *w = world_new_running();
+    World *w = world_new_running("");
     Connection *c = w->c;
     uint64_t size = RNIC_QUEUE_RECORD_SIZE +
                     c->recv_cq.depth * sizeof(struct rnic_cqe);
@@ -432,7 +434,7 @@ static void test_cq_removed(void)
 
 static void test_qp_removed(void)
 {
-    World *w = world_new_running();
+    World *w = world_new_running("");
     Connection *c = w->c;
 
     connection_establish(c, NULL);
@@ -452,9 +454,9 @@ static void expect_fatal(World *w, uint32_t health)
     rnic_assert_alive(w->r);
 }
 
-static void test_eq_removed(void)
+static void test_eq_removed(gconstpointer properties)
 {
-    World *w = world_new_running();
+    World *w = world_new_running(properties);
     Connection *c = w->c;
 
     connection_establish(c, NULL);
@@ -468,7 +470,7 @@ static void test_eq_removed(void)
 
 static void test_admin_queue_removed(void)
 {
-    World *w = world_new_running();
+    World *w = world_new_running("");
     struct rnic_admin_sqe nop = rnic_command(RNIC_ADMIN_NOP);
 
     iommu_map(w->r->qts, w->r->admin_cq, 64 * sizeof(struct rnic_admin_cqe),
@@ -479,17 +481,31 @@ static void test_admin_queue_removed(void)
     world_free(w);
 }
 
+/* Threads that the device is given, or makes, do not reach guest memory. */
+static void add(const char *name, GTestDataFunc test)
+{
+    static const char *properties[] = { "", ",io-threads=3",
+                                        ",iothread=iothread0" };
+    static const char *suffixes[] = { "", "-threads", "-iothread" };
+
+    for (int i = 0; i < G_N_ELEMENTS(properties); i++) {
+        g_autofree char *path = g_strdup_printf("rnic/iommu/%s%s", name,
+                                                suffixes[i]);
+
+        qtest_add_data_func(path, properties[i], test);
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     qtest_add_func("rnic/iommu/data", test_data);
-    qtest_add_func("rnic/iommu/data-in-a-running-machine",
-                   test_data_in_a_running_machine);
-    qtest_add_func("rnic/iommu/target-removed", test_target_removed);
-    qtest_add_func("rnic/iommu/source-removed", test_source_removed);
+    add("data-in-a-running-machine", test_data_in_a_running_machine);
+    add("target-removed", test_target_removed);
+    add("source-removed", test_source_removed);
+    add("eq-removed", test_eq_removed);
     qtest_add_func("rnic/iommu/cq-removed", test_cq_removed);
     qtest_add_func("rnic/iommu/qp-removed", test_qp_removed);
-    qtest_add_func("rnic/iommu/eq-removed", test_eq_removed);
     qtest_add_func("rnic/iommu/admin-queue-removed",
                    test_admin_queue_removed);
     return g_test_run();

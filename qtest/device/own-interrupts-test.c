@@ -134,10 +134,15 @@ static void aim(World *w, const Target *t)
     write_entry(w, w->vector, bar.addr + t->offset, t->data);
 }
 
-/* To RAM, where nothing comes of it. */
+/* In RAM. */
+static uint64_t harmless_target(World *w)
+{
+    return w->r->msi + RNIC_TEST_PAGE / 2;
+}
+
 static void aim_away(World *w)
 {
-    write_entry(w, w->vector, w->r->msi + RNIC_TEST_PAGE / 2, 1);
+    write_entry(w, w->vector, harmless_target(w), 1);
 }
 
 /* --------------------------------------------------------------------- world */
@@ -207,7 +212,7 @@ static void world_free(World *w)
     g_free(w);
 }
 
-/* Nothing of what the writes ask for has happened. */
+/* No register has what was written, nothing is reset, nothing is counted. */
 static void assert_untouched(World *w, const struct rnic_counters *before)
 {
     struct rnic_counters now = rnic_query_counters(w->r);
@@ -343,6 +348,15 @@ static const Source sources[] = {
     { ETH_VECTOR, prepare_nothing, raise_ethernet, prepare_nothing },
 };
 
+/* The source does raise the vector, and the vector goes where it is aimed. */
+static void assert_source_raises(World *w, const Source *source)
+{
+    rnic_mem_write32(w->r, harmless_target(w), 0);
+    source->raise(w);
+    RNIC_UNTIL(w->r, rnic_mem_read32(w->r, harmless_target(w)) == 1);
+    source->settle(w);
+}
+
 static void raise_at_targets(const Source *source, const char *properties)
 {
     World *w = world_new(properties, source->vector);
@@ -351,6 +365,7 @@ static void raise_at_targets(const Source *source, const char *properties)
     unsigned count;
 
     source->prepare(w);
+    assert_source_raises(w, source);
     before = rnic_query_counters(w->r);
     count = add_registers(w, targets);
     count += add_doorbells(w, targets + count);

@@ -308,6 +308,7 @@ static void test_timers_stop(void)
     connection_drain_events(c);
     stopped = vm_stop(c->r);
     assert_memory_stayed(c->r, stopped);
+    /* The time-outs are not of a clock of the host, which goes on. */
     g_usleep(11 * G_USEC_PER_SEC);
     assert_memory_stayed(c->r, stopped);
     vm_cont(c->r);
@@ -326,7 +327,7 @@ static void test_timers_stop(void)
     connection_free(c);
 }
 
-/* A command that was given before the stop. */
+/* A command whose doorbell rings while the machine is stopped. */
 static void test_admin_command(void)
 {
     Rnic *r = rnic_boot_up("");
