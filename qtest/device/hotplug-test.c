@@ -135,7 +135,7 @@ static void test_in_full_traffic(void)
     prepare_round(w);
     g_assert_cmpuint(process_descriptors(w->qts), ==, descriptors);
     g_assert_cmpuint(process_threads(w->qts), ==, threads);
-    g_assert_cmpint((int64_t)(process_memory(w->qts) - memory), <, 32 * MiB);
+    process_assert_growth(w->qts, memory, 32 * MiB);
     world_free(w);
 }
 

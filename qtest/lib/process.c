@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
 #include "qemu/osdep.h"
+#include "qemu/units.h"
 
 #include "process.h"
 
@@ -18,6 +19,18 @@ uint64_t process_memory(QTestState *qts)
     line = strstr(text, "\nVmRSS:");
     g_assert_nonnull(line);
     return g_ascii_strtoull(line + strlen("\nVmRSS:"), NULL, 10) * 1024;
+}
+
+int64_t process_assert_growth(QTestState *qts, uint64_t before,
+                              uint64_t limit)
+{
+    int64_t growth = process_memory(qts) - before;
+
+#if defined(QEMU_SANITIZE_THREAD) || defined(QEMU_SANITIZE_ADDRESS)
+    limit = 6 * limit + 512 * MiB;
+#endif
+    g_assert_cmpint(growth, <, limit);
+    return growth;
 }
 
 static unsigned process_entries(QTestState *qts, const char *of)
