@@ -5,6 +5,7 @@
  */
 #include "qemu/osdep.h"
 #include "qemu/atomic.h"
+#include "qemu/thread.h"
 
 #include "monitor-probe.h"
 
@@ -15,8 +16,8 @@ struct MonitorProbe {
     int qemu_fd;                /* QEMU inherits it */
     char *arguments;
     GThread *thread;
-    GMutex mutex;
-    GCond answered;
+    QemuMutex mutex;            /* TSan knows these, and not GLib's */
+    QemuCond answered;
     bool stop;
     bool gone;                  /* QEMU has closed the monitor */
     uint64_t rounds;
@@ -35,8 +36,8 @@ MonitorProbe *monitor_probe_new(void)
     probe->arguments = g_strdup_printf("-chardev socket,id=probe,fd=%d "
                                        "-mon chardev=probe,mode=control",
                                        fds[1]);
-    g_mutex_init(&probe->mutex);
-    g_cond_init(&probe->answered);
+    qemu_mutex_init(&probe->mutex);
+    qemu_cond_init(&probe->answered);
     return probe;
 }
 
@@ -78,12 +79,12 @@ static bool probe_ask(MonitorProbe *probe, const char *question)
 
 static void probe_note(MonitorProbe *probe, bool answered, gint64 took)
 {
-    g_mutex_lock(&probe->mutex);
+    qemu_mutex_lock(&probe->mutex);
     probe->gone = !answered;
     probe->rounds++;
     probe->longest = MAX(probe->longest, took);
-    g_cond_signal(&probe->answered);
-    g_mutex_unlock(&probe->mutex);
+    qemu_cond_signal(&probe->answered);
+    qemu_mutex_unlock(&probe->mutex);
 }
 
 static gpointer probe_run(gpointer opaque)
@@ -115,26 +116,26 @@ static void probe_wait(MonitorProbe *probe, unsigned rounds)
     uint64_t until = probe->rounds + rounds;
 
     while (probe->rounds < until && !probe->gone) {
-        g_cond_wait(&probe->answered, &probe->mutex);
+        qemu_cond_wait(&probe->answered, &probe->mutex);
     }
 }
 
 void monitor_probe_begin(MonitorProbe *probe)
 {
-    g_mutex_lock(&probe->mutex);
+    qemu_mutex_lock(&probe->mutex);
     probe_wait(probe, 1);
     probe->longest = 0;
-    g_mutex_unlock(&probe->mutex);
+    qemu_mutex_unlock(&probe->mutex);
 }
 
 double monitor_probe_end(MonitorProbe *probe)
 {
     gint64 longest;
 
-    g_mutex_lock(&probe->mutex);
+    qemu_mutex_lock(&probe->mutex);
     probe_wait(probe, 2);
     longest = probe->longest;
-    g_mutex_unlock(&probe->mutex);
+    qemu_mutex_unlock(&probe->mutex);
     return longest / 1000.0;
 }
 
@@ -146,8 +147,8 @@ void monitor_probe_free(MonitorProbe *probe)
         g_thread_join(probe->thread);
     }
     close(probe->fd);
-    g_mutex_clear(&probe->mutex);
-    g_cond_clear(&probe->answered);
+    qemu_mutex_destroy(&probe->mutex);
+    qemu_cond_destroy(&probe->answered);
     g_free(probe->arguments);
     g_free(probe);
 }

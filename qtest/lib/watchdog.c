@@ -4,16 +4,15 @@
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
 #include "qemu/osdep.h"
+#include "qemu/thread.h"
 
 #include "watchdog.h"
 
 struct Watchdog {
     GThread *thread;
-    GMutex mutex;
-    GCond over;
-    bool done;
+    QemuSemaphore over;         /* TSan knows this one, and not GLib's */
     pid_t qemu;
-    gint64 deadline;
+    int milliseconds;
     char *what;
 };
 
@@ -28,16 +27,10 @@ static gpointer watchdog_run(gpointer opaque)
 {
     Watchdog *dog = opaque;
 
-    g_mutex_lock(&dog->mutex);
-    while (!dog->done) {
-        if (!g_cond_wait_until(&dog->over, &dog->mutex, dog->deadline)) {
-            g_printerr("QEMU hangs, or the test waits in vain: %s\n",
-                       dog->what);
-            kill(dog->qemu, SIGKILL);
-            break;
-        }
+    if (qemu_sem_timedwait(&dog->over, dog->milliseconds) < 0) {
+        g_printerr("QEMU hangs, or the test waits in vain: %s\n", dog->what);
+        kill(dog->qemu, SIGKILL);
     }
-    g_mutex_unlock(&dog->mutex);
     return NULL;
 }
 
@@ -45,11 +38,9 @@ Watchdog *watchdog_new(QTestState *qts, unsigned seconds, const char *what)
 {
     Watchdog *dog = g_new0(Watchdog, 1);
 
-    g_mutex_init(&dog->mutex);
-    g_cond_init(&dog->over);
+    qemu_sem_init(&dog->over, 0);
     dog->qemu = qtest_pid(qts);
-    dog->deadline = g_get_monotonic_time() +
-                    seconds * watchdog_patience() * G_USEC_PER_SEC;
+    dog->milliseconds = seconds * watchdog_patience() * 1000;
     dog->what = g_strdup(what);
     dog->thread = g_thread_new("watchdog", watchdog_run, dog);
     return dog;
@@ -57,13 +48,9 @@ Watchdog *watchdog_new(QTestState *qts, unsigned seconds, const char *what)
 
 void watchdog_free(Watchdog *dog)
 {
-    g_mutex_lock(&dog->mutex);
-    dog->done = true;
-    g_cond_signal(&dog->over);
-    g_mutex_unlock(&dog->mutex);
+    qemu_sem_post(&dog->over);
     g_thread_join(dog->thread);
-    g_mutex_clear(&dog->mutex);
-    g_cond_clear(&dog->over);
+    qemu_sem_destroy(&dog->over);
     g_free(dog->what);
     g_free(dog);
 }
