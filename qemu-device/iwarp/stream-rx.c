@@ -32,14 +32,6 @@ enum {
  * nothing, and what is filled in then fits the processor's cache. */
 #define RX_FEW 512
 
-enum {
-    RX_HEADERS_MAX = IWARP_FPDU_LENGTH_LEN + IWARP_DDP_HEADER_MAX +
-                     IWARP_RDMAP_HEADER_MAX,
-
-    /* Smaller FPDUs are better copied, many at a time. */
-    RX_LEND_MIN = 16 * 1024,
-};
-
 /* The buffer */
 
 bool iwarp_rx_init(IwarpRx *rx, const IwarpRxConfig *config)
@@ -106,56 +98,6 @@ size_t iwarp_rx_feed(IwarpRx *rx, const void *data, size_t len)
         iwarp_rx_filled(rx, len);
     }
     return len;
-}
-
-size_t iwarp_rx_lend(IwarpRx *rx, const void *octets, size_t len)
-{
-    size_t wire;
-
-    if (rx->markers || rx->state != RX_START || rx_avail(rx) ||
-        len < RX_LEND_MIN) {
-        return 0;
-    }
-    memcpy(rx->buffer, octets, RX_HEADERS_MAX);
-    wire = iwarp_fpdu_content(iwarp_get16(rx->buffer));
-    if (wire < RX_LEND_MIN || wire > len) {
-        return 0;
-    }
-    rx->head = rx->tail = 0;
-    rx->lent = octets;
-    rx->lent_len = wire;
-    return wire;
-}
-
-/* Of the FPDU in progress; 0: there is none, or its length is not known. */
-static size_t rx_rest_of_fpdu(const IwarpRx *rx)
-{
-    size_t avail = rx_avail(rx);
-
-    if (rx->state != RX_START) {
-        return (size_t)rx->payload_left + rx->skip;
-    }
-    return avail < IWARP_FPDU_LENGTH_LEN ? 0
-           : iwarp_fpdu_content(iwarp_get16(rx->buffer + rx->head)) - avail;
-}
-
-size_t iwarp_rx_before_large(const IwarpRx *rx, const void *octets, size_t len)
-{
-    const uint8_t *in = octets;
-    size_t n = rx_rest_of_fpdu(rx);
-
-    if (rx->markers || (n == 0 && rx_avail(rx))) {
-        return len;
-    }
-    while (n < len && len - n >= IWARP_FPDU_LENGTH_LEN) {
-        size_t wire = iwarp_fpdu_content(iwarp_get16(in + n));
-
-        if (wire >= RX_LEND_MIN) {
-            break;
-        }
-        n += wire;
-    }
-    return n;
 }
 
 /* Are FPDUs taken as a whole, because they need verifying or stripping? */
@@ -566,32 +508,6 @@ static IwarpRxEvent rx_start_segment(IwarpRx *rx, size_t end)
 
 /* The events */
 
-/* Of the FPDU that was lent; its headers are in the buffer. */
-static bool rx_lent_crc_right(const IwarpRx *rx)
-{
-    size_t covered = rx->lent_len - IWARP_FPDU_CRC_LEN;
-    uint32_t crc = iwarp_crc32c(0, rx->buffer, RX_HEADERS_MAX);
-
-    crc = iwarp_crc32c(crc, rx->lent + RX_HEADERS_MAX,
-                       covered - RX_HEADERS_MAX);
-    return crc == iwarp_crc32c_get(rx->lent + covered);
-}
-
-static IwarpRxEvent rx_next_lent(IwarpRx *rx)
-{
-    IwarpRxEvent event;
-
-    if (rx->crc && !rx_lent_crc_right(rx)) {
-        rx_fail(rx, IWARP_FAULT_CRC, iwarp_fault_term(IWARP_FAULT_CRC), NULL);
-        return IWARP_RX_ERROR;
-    }
-    event = rx_start_segment(rx, rx->lent_len);
-    rx->lent += rx->head;
-    rx->head = 0;
-    rx->skip = 0;
-    return event;
-}
-
 static IwarpRxEvent rx_next_whole(IwarpRx *rx)
 {
     size_t wire;
@@ -621,7 +537,7 @@ static IwarpRxEvent rx_next_start(IwarpRx *rx)
 
 static IwarpRxEvent rx_next_payload(IwarpRx *rx)
 {
-    size_t n = rx->lent ? rx->payload_left : rx_avail(rx);
+    size_t n = rx_avail(rx);
 
     if (n > rx->payload_left) {
         n = rx->payload_left;
@@ -632,13 +548,8 @@ static IwarpRxEvent rx_next_payload(IwarpRx *rx)
     rx->payload_len = n;
     rx->payload_offset = rx->segment.payload_len - rx->payload_left;
     rx->payload_left -= (uint32_t)n;
-    if (rx->lent) {
-        rx->payload = rx->lent;
-        rx->lent = NULL;
-    } else {
-        rx->payload = rx->buffer + rx->head;
-        rx->head += n;
-    }
+    rx->payload = rx->buffer + rx->head;
+    rx->head += n;
     return IWARP_RX_PAYLOAD;
 }
 
@@ -665,9 +576,6 @@ IwarpRxEvent iwarp_rx_next(IwarpRx *rx)
     }
     switch (rx->state) {
     case RX_START:
-        if (rx->lent) {
-            return rx_next_lent(rx);
-        }
         return rx_whole(rx) ? rx_next_whole(rx) : rx_next_start(rx);
     case RX_PAYLOAD:
         return rx_next_payload(rx);
@@ -684,16 +592,6 @@ size_t iwarp_rx_direct(const IwarpRx *rx)
         return 0;
     }
     return rx->payload_left;
-}
-
-size_t iwarp_rx_missing(const IwarpRx *rx)
-{
-    size_t len = rx->payload_left;
-
-    if (rx->state == RX_START) {
-        len = rx_whole(rx) ? rx_whole_len(rx) : 0;
-    }
-    return len > rx_avail(rx) ? len - rx_avail(rx) : 0;
 }
 
 uint32_t iwarp_rx_direct_offset(const IwarpRx *rx)

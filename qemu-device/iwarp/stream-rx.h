@@ -141,8 +141,6 @@ typedef struct IwarpRx {
     uint16_t opcodes;
     uint16_t stream_pos;        /* of head, modulo 512; with markers only */
     uint8_t state;
-    const uint8_t *lent;        /* the FPDU of iwarp_rx_lend(), or its payload */
-    size_t lent_len;            /* that FPDU's */
     uint32_t payload_left;      /* of this segment, not yet given out */
     uint32_t skip;              /* octets behind it up to the next FPDU */
     IwarpRxMessage message;     /* at most one is open, Terminate apart */
@@ -169,27 +167,6 @@ void iwarp_rx_filled(IwarpRx *rx, size_t n);
  */
 size_t iwarp_rx_feed(IwarpRx *rx, const void *data, size_t len);
 
-/*
- * The same without copying: if the next octets of the stream, @len of them in
- * memory of the caller's, begin with the whole of a large FPDU, take it from
- * there.  Returns its octets, or 0: they have to be copied.  Octets that are
- * lent stay the caller's and in place until NEED_MORE or ERROR.  Somebody else
- * may change them all the same: headers are copied before they are looked at.
- *
- * For streams without markers; always 0 for others, and with octets in the
- * buffer.
- */
-size_t iwarp_rx_lend(IwarpRx *rx, const void *octets, size_t len);
-
-/*
- * How many octets to read so that none of a large FPDU are among them, which can
- * then be lent: the rest of the FPDU in progress, though it may not be there
- * yet, and the small ones behind it in @octets, the stream's next @len in memory
- * of the caller's.  Ask after NEED_MORE.  0: a large one is next, or nothing is.
- * Somebody else may change the octets: the answer is a number and no more.
- */
-size_t iwarp_rx_before_large(const IwarpRx *rx, const void *octets, size_t len);
-
 /* The next event; see above.  ERROR is repeated for ever. */
 IwarpRxEvent iwarp_rx_next(IwarpRx *rx);
 
@@ -203,13 +180,6 @@ IwarpRxEvent iwarp_rx_next(IwarpRx *rx);
  * of iwarp_rx_buffer(), and tells how many octets went to each.
  */
 size_t iwarp_rx_direct(const IwarpRx *rx);
-
-/*
- * Octets that are known to be on their way, as the FPDU in progress has not come
- * in whole: of its payload, or with CRC or markers in use of all of it.  0
- * between FPDUs and where its length is not known yet.  Ask after NEED_MORE.
- */
-size_t iwarp_rx_missing(const IwarpRx *rx);
 
 /* Offset in the segment's payload of the next octet to be placed directly. */
 uint32_t iwarp_rx_direct_offset(const IwarpRx *rx);

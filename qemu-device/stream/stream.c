@@ -13,6 +13,8 @@
 enum {
     /* Smaller frames leave together. */
     LARGE_FRAME = 4096,
+    /* Of one frame: those of a map, headers, and markers between them. */
+    FRAME_SPANS = 1024,
 };
 
 static void stream_update_handlers(RnicStream *st)
@@ -170,65 +172,6 @@ RnicIo rnic_stream_readv(RnicStream *st, const struct iovec *iov,
     return errno == EAGAIN ? RNIC_IO_BLOCKED : stream_failure();
 }
 
-size_t rnic_stream_lend(RnicStream *st)
-{
-    size_t n;
-    const void *octets = rnic_transport_peek(st->transport, &n);
-
-    return n ? iwarp_rx_lend(&st->rx, octets, n) : 0;
-}
-
-size_t rnic_stream_before_large(const RnicStream *st, size_t len)
-{
-    size_t n;
-    const void *octets = rnic_transport_peek(st->transport, &n);
-
-    return octets ? iwarp_rx_before_large(&st->rx, octets, MIN(n, len))
-                  : SIZE_MAX;
-}
-
-void rnic_stream_take_back(RnicStream *st, size_t n)
-{
-    rnic_transport_consume(st->transport, n);
-}
-
-static void stream_consume_stage(RnicStream *st, size_t n)
-{
-    st->stage_head += n;
-    if (st->stage_head == st->stage_tail) {
-        st->stage_head = 0;
-        st->stage_tail = 0;
-    }
-}
-
-RnicIo rnic_stream_writev(RnicStream *st, const struct iovec *iov,
-                          size_t count, size_t *n)
-{
-    g_autofree struct iovec *all = g_new(struct iovec, count + 1);
-    size_t staged = st->stage_tail - st->stage_head;
-    size_t total = staged + iov_size(iov, count);
-    size_t first = staged ? 0 : 1;
-    ssize_t sent;
-
-    *n = 0;
-    all[0] = (struct iovec) { st->stage + st->stage_head, staged };
-    if (count) {
-        memcpy(all + 1, iov, count * sizeof(*iov));
-    }
-    rnic_guest_memory_begin();
-    sent = rnic_transport_writev(st->transport, all + first,
-                                 count + 1 - first);
-    rnic_guest_memory_end();
-    if (sent < 0 && errno != EAGAIN) {
-        return stream_failure();
-    }
-    sent = MAX(sent, 0);
-    *n = MAX(sent, staged) - staged;
-    stream_consume_stage(st, MIN(sent, staged));
-    stream_set_blocked(st, (size_t)sent < total);
-    return st->blocked ? RNIC_IO_BLOCKED : RNIC_IO_OK;
-}
-
 static void stream_set_cork(RnicStream *st, bool corked)
 {
     if (st->corked != corked) {
@@ -237,46 +180,33 @@ static void stream_set_cork(RnicStream *st, bool corked)
     }
 }
 
-void rnic_stream_cork(RnicStream *st)
-{
-    stream_set_cork(st, true);
-}
-
 RnicIo rnic_stream_flush(RnicStream *st)
 {
-    RnicIo io = RNIC_IO_OK;
-    size_t n;
+    size_t staged = st->stage_tail - st->stage_head;
+    ssize_t sent = 0;
 
-    if (!rnic_stream_stage_empty(st)) {
-        io = rnic_stream_writev(st, NULL, 0, &n);
-    } else {
-        stream_set_blocked(st, false);
+    if (staged) {
+        sent = rnic_transport_write(st->transport, st->stage + st->stage_head,
+                                    staged);
     }
-    if (io == RNIC_IO_OK) {
-        stream_set_cork(st, false);
+    if (sent < 0 && errno != EAGAIN) {
+        return stream_failure();
     }
-    if (io == RNIC_IO_OK && st->fin_wanted && !st->fin_sent) {
+    st->stage_head += MAX(sent, 0);
+    if (rnic_stream_stage_empty(st)) {
+        st->stage_head = 0;
+        st->stage_tail = 0;
+    }
+    stream_set_blocked(st, !rnic_stream_stage_empty(st));
+    if (st->blocked) {
+        return RNIC_IO_BLOCKED;
+    }
+    stream_set_cork(st, false);
+    if (st->fin_wanted && !st->fin_sent) {
         rnic_transport_shut_down(st->transport);
         st->fin_sent = true;
     }
-    return io;
-}
-
-size_t rnic_stream_room(const RnicStream *st)
-{
-    size_t staged = st->stage_tail - st->stage_head;
-    size_t room = rnic_transport_room(st->transport);
-
-    return MAX(room, staged) - staged;
-}
-
-RnicIo rnic_stream_await_room(RnicStream *st)
-{
-    if (!rnic_stream_stage_empty(st)) {
-        return rnic_stream_flush(st);
-    }
-    stream_set_blocked(st, rnic_transport_await_room(st->transport));
-    return st->blocked ? RNIC_IO_BLOCKED : RNIC_IO_OK;
+    return RNIC_IO_OK;
 }
 
 size_t rnic_stream_stage_room(const RnicStream *st)
@@ -306,29 +236,43 @@ static uint8_t *stream_room_beyond_stage(RnicStream *st, size_t len)
            ? rnic_transport_reserve(st->transport, len) : NULL;
 }
 
-void rnic_stream_stage_frame(RnicStream *st, const struct iovec *iov,
-                             size_t count)
+void rnic_stream_segment(const RnicStream *st, const IwarpTxMessage *msg,
+                         uint32_t offset, IwarpTxSegment *seg)
 {
-    size_t len = iov_size(iov, count);
-    uint8_t *beyond = stream_room_beyond_stage(st, len);
-    uint8_t *out = beyond ?: stream_stage_end(st, len);
-
-    rnic_guest_memory_begin();
-    iwarp_tx_copy(&st->tx, iov, count, out);
-    rnic_guest_memory_end();
-    if (beyond) {
-        rnic_stream_cork(st);
-        rnic_transport_commit(st->transport, len);
-    }
+    iwarp_tx_segment(&st->tx, msg, offset, seg);
 }
 
-void rnic_stream_stage_octets(RnicStream *st, const struct iovec *iov,
-                              size_t count, size_t skip)
+size_t rnic_stream_stage_segment(RnicStream *st, const IwarpTxSegment *seg,
+                                 const struct iovec *payload, size_t count)
 {
-    size_t len = iov_size(iov, count) - skip;
-    uint8_t *end = stream_stage_end(st, len);
+    QEMU_UNINITIALIZED struct iovec frame_spans[FRAME_SPANS];
+    IwarpTxFrame frame;
+    uint8_t *beyond;
+    int n = iwarp_tx_frame(&st->tx, seg, payload, count, &frame, frame_spans,
+                           FRAME_SPANS);
 
+    if (n < 0) {
+        return 0;
+    }
+    beyond = stream_room_beyond_stage(st, frame.len);
     rnic_guest_memory_begin();
-    iov_to_buf(iov, count, skip, end, len);
+    iwarp_tx_copy(&st->tx, frame_spans, n,
+                  beyond ?: stream_stage_end(st, frame.len));
     rnic_guest_memory_end();
+    iwarp_tx_commit(&st->tx, &frame);
+    if (beyond) {
+        stream_set_cork(st, true);
+        rnic_transport_commit(st->transport, frame.len);
+    }
+    return frame.len;
+}
+
+void rnic_stream_stage_terminate(RnicStream *st, const IwarpError *error)
+{
+    uint8_t octets[IWARP_TERMINATE_WIRE_MAX];
+    IwarpTxFrame frame;
+    size_t len = iwarp_tx_terminate(&st->tx, error, &frame, octets);
+
+    memcpy(stream_stage_end(st, len), octets, len);
+    iwarp_tx_commit(&st->tx, &frame);
 }

@@ -5,10 +5,9 @@
  * wait for the transport.  Knows nothing of work queues: the QP that owns the
  * stream drives it and is called back when the transport can be read or written.
  *
- * Output waits in a staging buffer that always ends at an FPDU boundary:
- * small frames, and all that have a CRC, are copied into it; of a large frame
- * that the transport took in part, the rest is.  So a Terminate can be appended at
- * any time.
+ * Output waits in a staging buffer that always ends at an FPDU boundary, so that a
+ * Terminate can be appended at any time.  Into a transport that shows where its next
+ * octets go, large frames are copied at once.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -23,8 +22,8 @@
 #include "hw/rnic/iwarp/stream-tx.h"
 
 enum {
-    /* Small frames are staged up to this; the rest is kept free for the
-     * unsent part of one large frame and a Terminate. */
+    /* Frames are staged up to this; the rest is kept free for one large frame
+     * and a Terminate. */
     RNIC_STAGE_SMALL = 128 * 1024,
     RNIC_STAGE_SIZE = RNIC_STAGE_SMALL + 2 * IWARP_FPDU_WIRE_MAX,
 };
@@ -115,11 +114,6 @@ static inline bool rnic_stream_let_send(RnicStream *st)
     return held;
 }
 
-static inline bool rnic_stream_uses_crc(const RnicStream *st)
-{
-    return st->tx.crc;
-}
-
 /* Nothing of an FPDU has arrived that is not complete. */
 static inline bool rnic_stream_between_fpdus(const RnicStream *st)
 {
@@ -155,62 +149,28 @@ RnicIo rnic_stream_readv(RnicStream *st, const struct iovec *iov,
                          size_t count, size_t *n);
 
 /*
- * Lend the engine an FPDU that has come in whole, where the peer has put it.
- * Returns its octets, or 0: there is none, octets have to be read.  Then, once
- * the engine has no more events, that it is done with.
+ * Write the stage; BLOCKED: the writable handler will be called.  Else nothing is
+ * held back any more; sends FIN behind it if wanted.
  */
-size_t rnic_stream_lend(RnicStream *st);
-void rnic_stream_take_back(RnicStream *st, size_t n);
-
-/*
- * Octets to read at most so that the next large FPDU can be lent, see
- * iwarp_rx_before_large(); SIZE_MAX where none is lent.  Looks no further than
- * at the next @len octets: a peer's ring can be full of the smallest FPDUs.
- */
-size_t rnic_stream_before_large(const RnicStream *st, size_t len);
-
-/*
- * Write the stage, then @iov (whole frames).  *@n is the octets of @iov that
- * left.  BLOCKED, with *@n as far as it got, arms the writable handler.
- */
-RnicIo rnic_stream_writev(RnicStream *st, const struct iovec *iov,
-                          size_t count, size_t *n);
-
-/*
- * More is about to be written: the end of what is written until then may wait for
- * it, to leave in one packet, or to be found by a peer that was told once.  At
- * the latest it leaves with rnic_stream_flush(), which is due.
- */
-void rnic_stream_cork(RnicStream *st);
-
-/* Write the stage, hold nothing back any more; sends FIN behind it if wanted. */
 RnicIo rnic_stream_flush(RnicStream *st);
-
-/*
- * Octets behind the stage that rnic_stream_writev() is sure to take.  SIZE_MAX:
- * the transport cannot tell, or the write would fail.
- */
-size_t rnic_stream_room(const RnicStream *st);
-
-/*
- * After rnic_stream_room() has returned too little: write the stage if there is
- * one; else have the writable handler called when there is more room (BLOCKED).
- */
-RnicIo rnic_stream_await_room(RnicStream *st);
 
 /* Octets that small frames may still take in the stage. */
 size_t rnic_stream_stage_room(const RnicStream *st);
 
+/* The segment of @msg that begins at payload octet @offset. */
+void rnic_stream_segment(const RnicStream *st, const IwarpTxMessage *msg,
+                         uint32_t offset, IwarpTxSegment *seg);
+
 /*
- * Append a frame of iwarp_tx_frame(), with its CRC if that is in use; or octets
- * of @iov from @skip on as they are.  The caller has seen to the room.  A large
- * frame for a ring in shared memory goes there at once; rnic_stream_flush() is
- * due all the same.
+ * Append the frame of @seg, whose payload is in @count spans.  The caller has seen
+ * to the room; rnic_stream_flush() is due.  Returns the frame's octets; 0: too many
+ * spans, nothing has been appended.
  */
-void rnic_stream_stage_frame(RnicStream *st, const struct iovec *iov,
-                             size_t count);
-void rnic_stream_stage_octets(RnicStream *st, const struct iovec *iov,
-                              size_t count, size_t skip);
+size_t rnic_stream_stage_segment(RnicStream *st, const IwarpTxSegment *seg,
+                                 const struct iovec *payload, size_t count);
+
+/* Append a Terminate for @error. */
+void rnic_stream_stage_terminate(RnicStream *st, const IwarpError *error);
 
 static inline bool rnic_stream_stage_empty(const RnicStream *st)
 {

@@ -104,9 +104,10 @@ static RnicAccessResult tpt_check_zero(const RnicAccessor *who, uint64_t to,
 }
 
 /* A window is no place for local data (V8.1.3.2-3). */
-RnicAccessResult rnic_tpt_check_local(RnicState *s, const RnicAccessor *who,
-                                      uint32_t stag, uint64_t to, uint64_t len,
-                                      uint8_t need, RnicTarget *target)
+static RnicAccessResult tpt_check_local(RnicState *s, const RnicAccessor *who,
+                                        uint32_t stag, uint64_t to,
+                                        uint64_t len, uint8_t need,
+                                        RnicTarget *target)
 {
     const RnicStag *region;
 
@@ -202,20 +203,38 @@ bool rnic_target_map(RnicState *s, const RnicTarget *target, uint64_t len,
     return true;
 }
 
-bool rnic_target_write(RnicState *s, const RnicTarget *target,
-                       const void *buf, uint64_t len, uint32_t *pieces)
+RnicAccessResult rnic_tpt_map_sgl(RnicState *s, const RnicAccessor *who,
+                                  const struct rnic_sge *sge, unsigned count,
+                                  uint64_t offset, uint64_t len, uint8_t need,
+                                  RnicDmaMap *map, bool *dma_ok)
 {
-    uint64_t run;
+    RnicAccessResult result = RNIC_ACCESS_OK;
+    uint64_t size, part;
+    RnicTarget target;
+    bool full;
 
-    for (uint64_t done = 0; done < len; done += run) {
-        uint64_t addr = target_run(target, done, len - done, &run);
-
-        ++*pieces;
-        if (!rnic_dma_write(s, addr, buf + done, run)) {
-            return false;
+    *dma_ok = true;
+    for (; count && len; count--, sge++) {
+        size = le32_to_cpu(sge->length);
+        if (offset >= size) {
+            offset -= size;
+            continue;
         }
+        part = MIN(len, size - offset);
+        result = tpt_check_local(s, who, le32_to_cpu(sge->stag),
+                                 le64_to_cpu(sge->to) + offset, part, need,
+                                 &target);
+        if (result != RNIC_ACCESS_OK) {
+            break;
+        }
+        if (map && !rnic_target_map(s, &target, part, map, &full)) {
+            *dma_ok = full;
+            break;
+        }
+        offset = 0;
+        len -= part;
     }
-    return true;
+    return result;
 }
 
 /* Who may invalidate: its PD, or the QP a window is bound through. */

@@ -76,13 +76,9 @@ typedef struct RnicAccessor {
 } RnicAccessor;
 
 /*
- * Check @len octets (at least 1) from tagged offset @to of @stag for a local
- * access that needs the rights @need (RNIC_ACCESS_LOCAL_*), or a remote one
- * (RNIC_ACCESS_REMOTE_*).
+ * Check @len octets (at least 1) from tagged offset @to of @stag for a remote
+ * access that needs the rights @need (RNIC_ACCESS_REMOTE_*).
  */
-RnicAccessResult rnic_tpt_check_local(RnicState *s, const RnicAccessor *who,
-                                      uint32_t stag, uint64_t to, uint64_t len,
-                                      uint8_t need, RnicTarget *target);
 RnicAccessResult rnic_tpt_check_remote(RnicState *s, const RnicAccessor *who,
                                        uint32_t stag, uint64_t to,
                                        uint64_t len, uint8_t need,
@@ -115,10 +111,15 @@ RnicAccessResult rnic_target_hold(const RnicTarget *target,
 bool rnic_target_map(RnicState *s, const RnicTarget *target, uint64_t len,
                      RnicDmaMap *map, bool *full);
 
-/* Copy @len octets to @target.  False on a DMA error.  *@pieces grows by the
- * pieces of memory that they go to. */
-bool rnic_target_write(RnicState *s, const RnicTarget *target,
-                       const void *buf, uint64_t len, uint32_t *pieces);
+/*
+ * Check octets [offset, offset + len) of the @count SGEs for a local access that
+ * needs the rights @need (RNIC_ACCESS_LOCAL_*), and with @map map them, or as many
+ * of them as the map takes.  *@dma_ok: false when not all of that is RAM.
+ */
+RnicAccessResult rnic_tpt_map_sgl(RnicState *s, const RnicAccessor *who,
+                                  const struct rnic_sge *sge, unsigned count,
+                                  uint64_t offset, uint64_t len, uint8_t need,
+                                  RnicDmaMap *map, bool *dma_ok);
 
 /*
  * Work requests and messages that change the TPT.  They end the turn's reading

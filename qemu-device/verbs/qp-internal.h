@@ -233,14 +233,12 @@ typedef enum RnicSqStep {
 
 /* Begin the next WR, as far as fences and ORD let it. */
 RnicSqStep rnic_sq_begin(RnicQp *qp, RnicJob *job);
-/* Is there another WQE behind that of the WR begun last, for all that is known? */
-bool rnic_sq_has_next(const RnicQp *qp);
 /* The message of the WR begun last has been handed to the LLP. */
 void rnic_sq_sent(RnicQp *qp);
 /* The source of the WR begun last cannot be read. */
 void rnic_sq_source_error(RnicQp *qp, RnicAccessResult result);
-/* Map octets [offset, offset + len) of the message of the WR begun last. */
-RnicAccessResult rnic_sq_map(RnicQp *qp, uint32_t offset, uint32_t len,
+/* Octets [offset, offset + len) of the WR fetched last, see rnic_tpt_map_sgl(). */
+RnicAccessResult rnic_sq_map(RnicQp *qp, uint64_t offset, uint64_t len,
                              RnicDmaMap *map, bool *dma_ok);
 /* The Read that awaits its response, NULL if none. */
 RnicSendWork *rnic_sq_current_read(RnicQp *qp);
@@ -265,12 +263,9 @@ typedef enum RnicRqTake {
 RnicRqTake rnic_rq_take(RnicQp *qp);
 /* Set the RQ Limit and arm it (V6.3.8-7). */
 void rnic_rq_arm_limit(RnicQp *qp, uint32_t limit);
-/* Map or copy to octets [offset, offset + len) of the WQE taken. */
+/* Octets [offset, offset + len) of the WQE taken, see rnic_tpt_map_sgl(). */
 RnicAccessResult rnic_rq_map(RnicQp *qp, uint64_t offset, uint32_t len,
                              RnicDmaMap *map, bool *dma_ok);
-RnicAccessResult rnic_rq_check(RnicQp *qp, uint64_t offset, uint32_t len);
-RnicAccessResult rnic_rq_write(RnicQp *qp, uint64_t offset, const void *buf,
-                               uint32_t len, bool *dma_ok);
 /* Complete the WQE taken with success. */
 void rnic_rq_complete(RnicQp *qp, uint32_t byte_len, bool solicited,
                       bool invalidated, uint32_t stag);

@@ -176,20 +176,6 @@ static void keep_terminate(RnicQp *qp, const IwarpError *error, uint8_t origin)
     qp->terminate_code = error->term;
 }
 
-static void stage_terminate(RnicQp *qp, const IwarpError *error)
-{
-    RnicStream *st = qp->stream;
-    uint8_t octets[IWARP_TERMINATE_WIRE_MAX];
-    struct iovec span = { octets };
-    IwarpTxFrame frame;
-
-    span.iov_len = iwarp_tx_terminate(&st->tx, error, &frame, octets);
-    iwarp_tx_commit(&st->tx, &frame);
-    rnic_stream_stage_octets(st, &span, 1, 0);
-    rnic_count(&qp->s->counters.terminates_sent, 1);
-    trace_rnic_terminate_sent(qp->qpn, error->term);
-}
-
 /* @event 0: the error is shown by a CQE, or Modify QP asked for it. */
 static void enter_terminate(RnicQp *qp, enum rnic_async_event event,
                             const IwarpError *error)
@@ -198,7 +184,9 @@ static void enter_terminate(RnicQp *qp, enum rnic_async_event event,
         return;                 /* the first error counts */
     }
     keep_terminate(qp, error, 1);
-    stage_terminate(qp, error);
+    rnic_stream_stage_terminate(qp->stream, error);
+    rnic_count(&qp->s->counters.terminates_sent, 1);
+    trace_rnic_terminate_sent(qp->qpn, error->term);
     qp_set_state(qp, RNIC_QPS_TERMINATE);
     qp->quiet_error = !event;
     qp->flushing = true;

@@ -135,105 +135,13 @@ static RnicAccessor rq_receiver(const RnicQp *qp)
     return who;
 }
 
-/* What is done with each part of the buffer. */
-typedef RnicAccessResult PartFn(RnicQp *qp, const RnicTarget *target,
-                                uint32_t len, void *opaque);
-
-static RnicAccessResult rq_walk(RnicQp *qp, uint64_t offset, uint32_t len,
-                             PartFn *fn, void *opaque)
-{
-    const RnicReceiveWqe *wqe = &qp->rq.wqe;
-    RnicAccessor who = rq_receiver(qp);
-    uint64_t start = 0;
-
-    for (uint32_t i = 0; i < wqe->num_sge && len; i++) {
-        const struct rnic_sge *sge = &wqe->sge[i];
-        uint32_t size = le32_to_cpu(sge->length);
-
-        if (offset < start + size) {
-            uint32_t skip = offset - start;
-            uint32_t part = MIN(len, size - skip);
-            RnicTarget target;
-            RnicAccessResult result = rnic_tpt_check_local(
-                qp->s, &who, le32_to_cpu(sge->stag),
-                le64_to_cpu(sge->to) + skip, part, RNIC_ACCESS_LOCAL_WRITE,
-                &target);
-
-            if (result == RNIC_ACCESS_OK) {
-                result = fn(qp, &target, part, opaque);
-            }
-            if (result != RNIC_ACCESS_OK) {
-                return result;
-            }
-            offset += part;
-            len -= part;
-        }
-        start += size;
-    }
-    return RNIC_ACCESS_OK;
-}
-
-static RnicAccessResult rq_check_part(RnicQp *qp, const RnicTarget *target,
-                                   uint32_t len, void *opaque)
-{
-    return RNIC_ACCESS_OK;
-}
-
-RnicAccessResult rnic_rq_check(RnicQp *qp, uint64_t offset, uint32_t len)
-{
-    return rq_walk(qp, offset, len, rq_check_part, NULL);
-}
-
-typedef struct PartContext {
-    RnicDmaMap *map;
-    const uint8_t *buf;
-    bool ok;
-    bool full;
-} PartContext;
-
-static RnicAccessResult rq_map_part(RnicQp *qp, const RnicTarget *target,
-                                 uint32_t len, void *opaque)
-{
-    PartContext *c = opaque;
-
-    if (c->ok && !c->full &&
-        !rnic_target_map(qp->s, target, len, c->map, &c->full)) {
-        c->ok = c->full;
-    }
-    return RNIC_ACCESS_OK;
-}
-
 RnicAccessResult rnic_rq_map(RnicQp *qp, uint64_t offset, uint32_t len,
                              RnicDmaMap *map, bool *dma_ok)
 {
-    PartContext c = { .map = map, .ok = true };
-    RnicAccessResult result = rq_walk(qp, offset, len, rq_map_part, &c);
+    RnicAccessor who = rq_receiver(qp);
 
-    *dma_ok = c.ok;
-    return result;
-}
-
-static RnicAccessResult rq_write_part(RnicQp *qp, const RnicTarget *target,
-                                   uint32_t len, void *opaque)
-{
-    PartContext *c = opaque;
-
-    if (c->ok && !rnic_target_write(qp->s, target, c->buf, len,
-                                     &qp->worker->window.pieces)) {
-        c->ok = false;
-    }
-    c->buf += len;
-    return RNIC_ACCESS_OK;
-}
-
-RnicAccessResult rnic_rq_write(RnicQp *qp, uint64_t offset, const void *buf,
-                               uint32_t len, bool *dma_ok)
-{
-    PartContext c = { .buf = buf, .ok = true };
-    RnicAccessResult result = rq_walk(qp, offset, len, rq_write_part, &c);
-
-    *dma_ok = c.ok;
-    return result;
+    return rnic_tpt_map_sgl(qp->s, &who, qp->rq.wqe.sge, qp->rq.wqe.num_sge,
+                            offset, len, RNIC_ACCESS_LOCAL_WRITE, map, dma_ok);
 }
 
 void rnic_rq_complete(RnicQp *qp, uint32_t byte_len, bool solicited,

@@ -1,11 +1,10 @@
 /*
- * rnic: receiving, from the socket to guest memory
+ * rnic: receiving, from the stream to guest memory
  *
  * The engine finds what the wire alone can show wrong; here memory and queues
  * are asked.  Where the engine allows it (no CRC, no markers) large payload
- * goes from the socket straight to its place; out of a ring it does so with CRC
- * too, where the FPDU has come in whole.  Every octet placed is checked in the
- * turn that places it, since regions may vanish between turns.
+ * goes from the transport straight to its place.  Every octet placed is checked
+ * in the turn that places it, since regions may vanish between turns.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -207,18 +206,7 @@ static bool place_map(RnicQp *qp, uint32_t offset, size_t *len, RnicDmaMap *map)
     return false;
 }
 
-static void copy_to_guest(const RnicDmaMap *map, const uint8_t *octets)
-{
-    rnic_guest_memory_begin();
-    for (size_t i = 0; i < map->count; i++) {
-        memcpy(map->iov[i].iov_base, octets, map->iov[i].iov_len);
-        octets += map->iov[i].iov_len;
-    }
-    rnic_guest_memory_end();
-}
-
-/* Many pages: looked up as those of a direct placement are. */
-static void place_large(RnicQp *qp)
+static void place_payload(RnicQp *qp)
 {
     const IwarpRx *rx = &qp->stream->rx;
     QEMU_UNINITIALIZED RnicDmaMap map;
@@ -230,33 +218,10 @@ static void place_large(RnicQp *qp)
         if (!place_map(qp, rx->payload_offset + done, &len, &map)) {
             return;
         }
-        copy_to_guest(&map, rx->payload + done);
+        rnic_guest_memory_begin();
+        iov_from_buf(map.iov, map.count, 0, rx->payload + done, len);
+        rnic_guest_memory_end();
         rnic_dma_unmap(qp->s, &map);
-    }
-}
-
-static void place_payload(RnicQp *qp)
-{
-    const IwarpRx *rx = &qp->stream->rx;
-    const IwarpSegment *seg = &rx->segment;
-    PlaceKind kind = place_kind(seg->opcode);
-    RnicAccessResult result;
-    RnicTarget target;
-    bool ok = true;
-
-    if (kind == PLACE_RECEIVE) {
-        result = rnic_rq_write(qp, (uint64_t)seg->message_offset +
-                               rx->payload_offset, rx->payload,
-                               rx->payload_len, &ok);
-    } else {
-        result = tagged_target(qp, rx->payload_offset, rx->payload_len,
-                               &target);
-        ok = result != RNIC_ACCESS_OK ||
-             rnic_target_write(qp->s, &target, rx->payload, rx->payload_len,
-                               &qp->worker->window.pieces);
-    }
-    if (result != RNIC_ACCESS_OK || !ok) {
-        place_failed(qp, kind, result);
     }
 }
 
@@ -325,6 +290,7 @@ static void start_read_response(RnicQp *qp, const IwarpSegment *seg)
 static void start_receive(RnicQp *qp, const IwarpSegment *seg)
 {
     RnicAccessResult result;
+    bool dma_ok;
 
     if (seg->first) {
         switch (rnic_rq_take(qp)) {
@@ -341,7 +307,8 @@ static void start_receive(RnicQp *qp, const IwarpSegment *seg)
         fail_receive(qp, RNIC_WC_MESSAGE_TOO_LONG, IWARP_TERM_TOO_LONG);
         return;
     }
-    result = rnic_rq_check(qp, seg->message_offset, seg->payload_len);
+    result = rnic_rq_map(qp, seg->message_offset, seg->payload_len, NULL,
+                         &dma_ok);
     if (result != RNIC_ACCESS_OK) {
         fail_receive(qp, rnic_access_status(result), IWARP_TERM_RDMAP_LOCAL);
     }
@@ -487,11 +454,7 @@ static bool process_event(RnicQp *qp)
         start_segment(qp);
         break;
     case IWARP_RX_PAYLOAD:
-        if (qp->stream->rx.payload_len >= DIRECT_MIN) {
-            place_large(qp);
-        } else {
-            place_payload(qp);
-        }
+        place_payload(qp);
         break;
     case IWARP_RX_SEGMENT_END:
         end_segment(qp);
@@ -501,14 +464,6 @@ static bool process_event(RnicQp *qp)
         break;
     }
     return qp->state == RNIC_QPS_RTS;
-}
-
-/* All of an FPDU that the transport has lent: it is given back as a whole. */
-static void process_lent(RnicQp *qp)
-{
-    while (process_event(qp)) {
-        /* the next */
-    }
 }
 
 /* What is in the buffer; the rest in another turn if this one is over. */
@@ -522,35 +477,6 @@ static void process_buffer(RnicQp *qp)
             return;
         }
     }
-}
-
-/*
- * Octets to ask for when they go to the buffer.  Stop before a large FPDU, because
- * its payload would be copied twice.  If it has not arrived whole, and so cannot be
- * lent, read its headers only.
- */
-static size_t buffered_read(const RnicStream *st)
-{
-    size_t missing = iwarp_rx_missing(&st->rx);
-    size_t wanted = missing < DIRECT_MIN
-                    ? BUFFERED_READ : missing + BUFFERED_READ + READ_BEHIND;
-    size_t before_large = rnic_stream_before_large(st, wanted);
-
-    return before_large ? MIN(wanted, before_large) : READ_BEHIND;
-}
-
-/* The same behind @direct octets of payload that go to their place. */
-static size_t read_behind(const RnicStream *st, size_t direct)
-{
-    size_t before_large = rnic_stream_before_large(st, direct + READ_BEHIND);
-
-    return MIN(READ_BEHIND, before_large - direct);
-}
-
-static void count_octets(RnicQp *qp, size_t n)
-{
-    qp->bytes_received += n;
-    rnic_count(&qp->s->counters.rx_octets, n);
 }
 
 /* Read once, payload straight to its place if it is long enough. */
@@ -573,10 +499,10 @@ static RnicIo read_some(RnicQp *qp, size_t *octets)
         if (!place_map(qp, iwarp_rx_direct_offset(&st->rx), &direct, &map)) {
             return RNIC_IO_BLOCKED;
         }
-        room = direct < all ? 0 : MIN(room, read_behind(st, direct));
+        room = direct < all ? 0 : MIN(room, READ_BEHIND);
     } else {
         direct = 0;
-        room = MIN(room, buffered_read(st));
+        room = MIN(room, BUFFERED_READ);
     }
     /* One iovec more than the map: the buffer behind the payload. */
     map.iov[map.count] = (struct iovec) { buffer, room };
@@ -587,49 +513,28 @@ static RnicIo read_some(RnicQp *qp, size_t *octets)
         iwarp_rx_placed(&st->rx, placed);
     }
     iwarp_rx_filled(&st->rx, *octets - placed);
-    count_octets(qp, *octets);
+    qp->bytes_received += *octets;
+    rnic_count(&qp->s->counters.rx_octets, *octets);
     return io;
 }
 
-/* An FPDU that need not be read; 0: there is none. */
-static size_t take_in_place(RnicQp *qp)
+void rnic_receive(RnicQp *qp)
 {
-    RnicStream *st = qp->stream;
-    size_t octets = rnic_stream_lend(st);
-
-    if (octets) {
-        count_octets(qp, octets);
-        process_lent(qp);
-        if (qp->stream == st) {
-            rnic_stream_take_back(st, octets);
-        }
-    }
-    return octets;
-}
-
-/* Until the socket is empty, the turn is over, or the QP leaves RTS. */
-static void read_on(RnicQp *qp)
-{
-    RnicStream *st = qp->stream;
     size_t total = 0;
     size_t n;
 
+    /* What start-up or an earlier turn has left in the buffer. */
+    process_buffer(qp);
     while (qp->state == RNIC_QPS_RTS && total < OCTETS_PER_TURN &&
            !rnic_qp_turn_over(qp)) {
-        RnicIo io;
+        RnicIo io = read_some(qp, &n);
 
-        n = take_in_place(qp);
-        if (n) {
-            total += n;
-            continue;
-        }
-        io = read_some(qp, &n);
         total += n;
         if (qp->state != RNIC_QPS_RTS || io == RNIC_IO_BLOCKED) {
             break;
         }
         if (io == RNIC_IO_EOF) {
-            rnic_stream_pause_reading(st);
+            rnic_stream_pause_reading(qp->stream);
             rnic_qp_peer_closed(qp);
             break;
         }
@@ -639,11 +544,4 @@ static void read_on(RnicQp *qp)
         }
         process_buffer(qp);
     }
-}
-
-void rnic_receive(RnicQp *qp)
-{
-    /* What start-up or an earlier turn has left in the buffer. */
-    process_buffer(qp);
-    read_on(qp);
 }

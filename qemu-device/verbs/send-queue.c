@@ -160,11 +160,6 @@ static bool sq_fetch(RnicQp *qp)
     return true;
 }
 
-bool rnic_sq_has_next(const RnicQp *qp)
-{
-    return sq_posted(qp) > sq_head(qp)->units;
-}
-
 /* -------------------------------------------------------- complete */
 
 /* WRs begun or posted, for moderation; long WQEs count as several. */
@@ -388,38 +383,24 @@ static uint64_t sq_sgl_length(const RnicQp *qp)
     return total;
 }
 
-static RnicAccessResult sq_check_source_sge(RnicQp *qp, const struct rnic_sge *sge,
-                                         uint32_t offset, uint32_t len,
-                                         RnicTarget *target)
+RnicAccessResult rnic_sq_map(RnicQp *qp, uint64_t offset, uint64_t len,
+                             RnicDmaMap *map, bool *dma_ok)
 {
-    return rnic_tpt_check_local(qp->s, &qp->who, le32_to_cpu(sge->stag),
-                                le64_to_cpu(sge->to) + offset, len,
-                                RNIC_ACCESS_LOCAL_READ, target);
+    return rnic_tpt_map_sgl(qp->s, &qp->who, sq_sges(qp), sq_head(qp)->num_sge,
+                            offset, len, RNIC_ACCESS_LOCAL_READ, map, dma_ok);
 }
 
 /* The whole source before its first octet is sent (7.4.1). */
 static enum rnic_wc_status sq_check_source(RnicQp *qp)
 {
-    RnicTarget target;
+    uint64_t len = sq_sgl_length(qp);
+    bool dma_ok;
 
-    if (sq_head(qp)->flags & RNIC_WQE_INLINE) {
-        return RNIC_WC_SUCCESS;
-    }
-    if (sq_sgl_length(qp) > UINT32_MAX) {
+    if (len > UINT32_MAX) {
         return RNIC_WC_INVALID_LENGTH;
     }
-    for (unsigned i = 0; i < sq_head(qp)->num_sge; i++) {
-        uint32_t len = le32_to_cpu(sq_sges(qp)[i].length);
-        RnicAccessResult result = RNIC_ACCESS_OK;
-
-        if (len) {
-            result = sq_check_source_sge(qp, &sq_sges(qp)[i], 0, len, &target);
-        }
-        if (result != RNIC_ACCESS_OK) {
-            return rnic_access_status(result);
-        }
-    }
-    return RNIC_WC_SUCCESS;
+    /* Inline data has no SGE. */
+    return rnic_access_status(rnic_sq_map(qp, 0, len, NULL, &dma_ok));
 }
 
 /* Of the sink only that it is there; its rights when the data arrives. */
@@ -676,39 +657,6 @@ void rnic_sq_source_error(RnicQp *qp, RnicAccessResult result)
 {
     sq_fail_head(qp, result == RNIC_ACCESS_OK ? RNIC_WC_QP_CATASTROPHIC
                                            : rnic_access_status(result));
-}
-
-RnicAccessResult rnic_sq_map(RnicQp *qp, uint32_t offset, uint32_t len,
-                             RnicDmaMap *map, bool *dma_ok)
-{
-    uint64_t start = 0;
-    bool full;
-
-    *dma_ok = true;
-    for (unsigned i = 0; i < sq_head(qp)->num_sge && len; i++) {
-        const struct rnic_sge *sge = &sq_sges(qp)[i];
-        uint32_t size = le32_to_cpu(sge->length);
-
-        if (offset < start + size) {
-            uint32_t skip = offset - start;
-            uint32_t part = MIN(len, size - skip);
-            RnicTarget target;
-            RnicAccessResult result = sq_check_source_sge(qp, sge, skip, part,
-                                                       &target);
-
-            if (result != RNIC_ACCESS_OK) {
-                return result;
-            }
-            if (!rnic_target_map(qp->s, &target, part, map, &full)) {
-                *dma_ok = full;
-                return RNIC_ACCESS_OK;
-            }
-            offset += part;
-            len -= part;
-        }
-        start += size;
-    }
-    return RNIC_ACCESS_OK;
 }
 
 /* ----------------------------------------------------------- reads */

@@ -3,14 +3,9 @@
  *
  * One message at a time, its segments in order, never interleaved; read
  * responses and SQ work take turns, so that neither waits for the other.
- * Small frames are copied into the stream's stage and leave together; large
- * ones are gathered straight from guest memory, many FPDUs a call.
- *
- * Guest memory is mapped for one call only.  Where the socket takes part of a
- * frame, the rest of that frame is copied to the stage; later frames are
- * framed anew in the next turn, as is a frame for which a ring has no room.
- * With CRC every frame is copied to the stage: the guest may change its payload
- * at any time, the CRC must still be right (V8.2.2-9).
+ * Frames are copied: small ones leave together, the CRC of each is right though
+ * the guest may change its payload at any time (V8.2.2-9), and guest memory is
+ * mapped for one frame only.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -25,11 +20,6 @@ enum {
     OCTETS_PER_TURN = 1024 * 1024,
     MESSAGES_PER_TURN = 256,
     SMALL_PAYLOAD = 4096,
-    BATCH_FRAMES = 16,
-    BATCH_OCTETS = 512 * 1024,
-    BATCH_SPANS = 1024,
-    /* One frame's payload: pages of 4 KiB, and the ends of its SGEs. */
-    SPANS_PER_FRAME = IWARP_MULPDU_MAX / 4096 + 2 * RNIC_MAX_SGE + 2,
 };
 
 /* ------------------------------------------------------ the message */
@@ -191,13 +181,6 @@ static bool map_payload(RnicQp *qp, uint32_t offset, uint32_t len,
 
 /* ------------------------------------------------------------ frames */
 
-static void count_frame(RnicQp *qp, size_t len)
-{
-    rnic_count(&qp->s->counters.tx_fpdus, 1);
-    rnic_count(&qp->s->counters.tx_octets, len);
-    qp->bytes_sent += len;
-}
-
 /* The rest of the message.  Inline data are the WQE's own octets, no guest
  * memory. */
 static bool inline_payload(const RnicQp *qp, struct iovec *span)
@@ -214,28 +197,19 @@ static bool inline_payload(const RnicQp *qp, struct iovec *span)
     return true;
 }
 
-/* More scattered than the device can gather. */
-static void frame_impossible(RnicQp *qp)
-{
-    rnic_qp_local_error(qp, RNIC_AE_QP_CATASTROPHIC, IWARP_TERM_STREAM);
-}
-
+/* With @count spans of payload. */
 static void stage_frame(RnicQp *qp, const IwarpTxSegment *seg,
                         const struct iovec *spans, size_t count)
 {
-    QEMU_UNINITIALIZED struct iovec out[BATCH_SPANS];
-    IwarpTxFrame frame;
-    RnicStream *st = qp->stream;
-    int n = iwarp_tx_frame(&st->tx, seg, spans, count, &frame, out,
-                           BATCH_SPANS);
+    size_t len = rnic_stream_stage_segment(qp->stream, seg, spans, count);
 
-    if (n < 0) {
-        frame_impossible(qp);
+    if (!len) {                 /* more scattered than the device can gather */
+        rnic_qp_local_error(qp, RNIC_AE_QP_CATASTROPHIC, IWARP_TERM_STREAM);
         return;
     }
-    iwarp_tx_commit(&st->tx, &frame);
-    rnic_stream_stage_frame(st, out, n);
-    count_frame(qp, frame.len);
+    rnic_count(&qp->s->counters.tx_fpdus, 1);
+    rnic_count(&qp->s->counters.tx_octets, len);
+    qp->bytes_sent += len;
     qp->job.offset += seg->payload_len;
     if (seg->last) {
         message_sent(qp);
@@ -309,179 +283,14 @@ static bool stage_segment(RnicQp *qp, const IwarpTxSegment *seg)
     return true;
 }
 
-/* ----------------------------------------------------------- batches */
-
-typedef struct Batch {
-    unsigned frames;
-    unsigned spans;
-    size_t octets;
-    size_t room;                /* for more octets than that there is none */
-    bool no_room;               /* not even for the first frame */
-    bool scattered;             /* the first segment, see stage_scattered() */
-    RnicDmaMap map;
-    IwarpTxSegment seg[BATCH_FRAMES];
-    IwarpTxFrame frame[BATCH_FRAMES];
-    unsigned first_span[BATCH_FRAMES];
-    struct iovec out[BATCH_SPANS];
-} Batch;
-
-/* Frame one more segment of the message.  False: no more fit, or failed. */
-static bool batch_add(RnicQp *qp, Batch *b, IwarpTx *tx, uint32_t *offset)
-{
-    unsigned i = b->frames;
-    unsigned before = b->map.count;
-    int n;
-
-    iwarp_tx_segment(tx, &qp->job.msg, *offset, &b->seg[i]);
-    if (!map_payload(qp, *offset, b->seg[i].payload_len, &b->map)) {
-        return false;
-    }
-    if (iov_size(b->map.iov + before, b->map.count - before) <
-        b->seg[i].payload_len) {
-        b->scattered = i == 0;
-        return false;
-    }
-    n = iwarp_tx_frame(tx, &b->seg[i], b->map.iov + before,
-                       b->map.count - before, &b->frame[i],
-                       b->out + b->spans, BATCH_SPANS - 1 - b->spans);
-    if (n < 0) {
-        if (i == 0) {
-            frame_impossible(qp);
-        }
-        return false;
-    }
-    if (b->frame[i].len > b->room - b->octets) {
-        b->no_room = i == 0;
-        return false;
-    }
-    iwarp_tx_commit(tx, &b->frame[i]);
-    b->first_span[i] = b->spans;
-    b->frames++;
-    b->spans += n;
-    b->octets += b->frame[i].len;
-    *offset += b->seg[i].payload_len;
-    return !b->seg[i].last && b->frames < BATCH_FRAMES &&
-           b->octets < BATCH_OCTETS &&
-           b->map.count + SPANS_PER_FRAME < RNIC_DMA_MAP_MAX;
-}
-
-/* The socket took @sent octets of the batch: account for whole frames, and
- * keep the rest of one that was cut. */
-static void batch_account(RnicQp *qp, Batch *b, size_t sent)
-{
-    RnicStream *st = qp->stream;
-
-    for (unsigned i = 0; i < b->frames && sent > 0; i++) {
-        size_t len = b->frame[i].len;
-        unsigned end = i + 1 < b->frames ? b->first_span[i + 1] : b->spans;
-
-        if (sent < len) {
-            rnic_stream_stage_octets(st, b->out + b->first_span[i],
-                                     end - b->first_span[i], sent);
-        }
-        sent -= MIN(sent, len);
-        iwarp_tx_commit(&st->tx, &b->frame[i]);
-        count_frame(qp, len);
-        qp->job.offset += b->seg[i].payload_len;
-    }
-}
-
-/* Wait until the transport has room for a whole frame: the rest of a frame that
- * was sent in part would be copied to the stage. */
-static void await_room(RnicQp *qp)
-{
-    RnicIo io = rnic_stream_await_room(qp->stream);
-
-    rnic_qp_output_progress(qp, io);
-    if (io == RNIC_IO_OK) {
-        rnic_qp_kick(qp);
-    }
-}
-
-/* True if another frame seems to follow.  A wrong guess costs nothing:
- * rnic_stream_flush() uncorks. */
-static bool more_follows(const RnicQp *qp, const Batch *b)
-{
-    bool work = qp->job.kind == RNIC_JOB_WORK;
-    unsigned other_reads = qp->reads.count - (work ? 0 : 1);
-
-    return !b->seg[b->frames - 1].last || other_reads > 0 ||
-           (work && rnic_sq_has_next(qp));
-}
-
-/* False: the socket is full, or the message or the stream has failed. */
-static bool send_batch(RnicQp *qp, size_t *octets)
-{
-    g_autofree Batch *b = g_new(Batch, 1);
-    RnicStream *st = qp->stream;
-    IwarpTx tx = st->tx;
-    uint32_t offset = qp->job.offset;
-    bool last;
-    RnicIo io;
-    size_t n;
-
-    b->frames = 0;
-    b->spans = 0;
-    b->octets = 0;
-    b->room = rnic_stream_room(st);
-    b->no_room = false;
-    b->scattered = false;
-    rnic_dma_map_init(&b->map, &qp->worker->window, false);
-    while (batch_add(qp, b, &tx, &offset)) {
-        /* as many as fit */
-    }
-    if (qp->state != RNIC_QPS_RTS) {
-        rnic_dma_unmap(qp->s, &b->map);
-        return false;
-    }
-    if (b->scattered) {
-        rnic_dma_unmap(qp->s, &b->map);
-        *octets += b->seg[0].payload_len;
-        return stage_segment(qp, &b->seg[0]);
-    }
-    if (b->no_room) {
-        rnic_dma_unmap(qp->s, &b->map);
-        await_room(qp);
-        return false;
-    }
-    if (more_follows(qp, b)) {
-        rnic_stream_cork(st);
-    }
-    io = rnic_stream_writev(st, b->out, b->spans, &n);
-    batch_account(qp, b, n);
-    last = n > 0 && qp->job.offset >= qp->job.msg.length;
-    rnic_dma_unmap(qp->s, &b->map);
-    *octets += n;
-    if (last && io != RNIC_IO_RESET && io != RNIC_IO_LOST) {
-        message_sent(qp);
-    }
-    if (qp->stream == st) {
-        rnic_qp_output_progress(qp, io);
-    }
-    return io == RNIC_IO_OK && qp->state == RNIC_QPS_RTS;
-}
-
 /* -------------------------------------------------------------- turn */
-
-/* False: stop for this turn. */
-static bool send_some(RnicQp *qp, size_t *octets)
-{
-    RnicStream *st = qp->stream;
-    IwarpTxSegment seg;
-
-    iwarp_tx_segment(&st->tx, &qp->job.msg, qp->job.offset, &seg);
-    if (rnic_stream_uses_crc(st) || seg.payload_len <= SMALL_PAYLOAD) {
-        *octets += seg.payload_len;
-        return stage_segment(qp, &seg);
-    }
-    return send_batch(qp, octets);
-}
 
 void rnic_transmit(RnicQp *qp)
 {
     RnicStream *st = qp->stream;
     unsigned messages = 0;
     size_t octets = 0;
+    IwarpTxSegment seg;
 
     if (!rnic_stream_may_send(st)) {
         return;
@@ -495,7 +304,9 @@ void rnic_transmit(RnicQp *qp)
         if (qp->job.kind == RNIC_JOB_NONE && !next_message(qp, &messages)) {
             break;
         }
-        if (!send_some(qp, &octets)) {
+        rnic_stream_segment(st, &qp->job.msg, qp->job.offset, &seg);
+        octets += seg.payload_len;
+        if (!stage_segment(qp, &seg)) {
             break;
         }
     }

@@ -30,16 +30,11 @@ enum {
     MODE_STARTUP = 0x10,    /* an MPA frame comes first */
     MODE_REPLY = 0x20,
     MODE_REJECT = 0x40,     /* refuse the third segment */
-    MODE_LEND = 0x80,       /* all that is left, instead of the next piece */
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static uint8_t buffer[IWARP_RX_BUFFER_MIN];
-
-/* What is lent to the engine at the moment, if anything. */
-static const uint8_t *lent;
-static size_t lent_len;
 
 static void must(bool rule)
 {
@@ -97,8 +92,7 @@ static bool drain(IwarpRx *rx, uint8_t mode, size_t *payload, int *segments)
         case IWARP_RX_PAYLOAD:
             must(rx->payload_len > 0);
             must(rx->payload_offset == *payload);
-            must(lent_len ? within(rx, lent, lent_len)
-                          : within(rx, buffer, sizeof(buffer)));
+            must(within(rx, buffer, sizeof(buffer)));
             *payload += rx->payload_len;
             break;
         case IWARP_RX_SEGMENT_END:
@@ -128,16 +122,11 @@ static void fuzz_stream(const uint8_t *data, size_t size, uint8_t mode,
         size_t n = size < piece ? size : piece;
         size_t direct = mode & MODE_DIRECT ? iwarp_rx_direct(&rx) : 0;
 
-        lent = data;
-        lent_len = mode & MODE_LEND ? iwarp_rx_lend(&rx, data, size) : 0;
         if (direct) {
             n = n < direct ? n : direct;
             must(iwarp_rx_direct_offset(&rx) == payload);
             must(iwarp_rx_placed(&rx, n));
             payload += n;
-        } else if (lent_len) {
-            n = lent_len;
-            must(n <= size);
         } else {
             n = iwarp_rx_feed(&rx, data, n);
             must(n > 0);

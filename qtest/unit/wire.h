@@ -177,7 +177,6 @@ typedef struct RxScript {
     bool crc;
     bool markers;
     bool direct;        /* place directly what may be */
-    bool lend;          /* do not copy what need not be */
     guint16 opcodes;    /* 0: those of RFC 5040 */
     guint8 dirt;        /* what the buffer holds before */
     gsize first;        /* octets of the first piece; 0: as step */
@@ -254,10 +253,7 @@ static inline bool rx_give(IwarpRx *rx, const RxScript *script, GString *log,
         if (n) {
             log_octets(log, piece, n);
             g_assert_true(iwarp_rx_placed(rx, n));
-        } else if (script->lend) {
-            n = iwarp_rx_lend(rx, piece, len);
-        }
-        if (n == 0) {
+        } else {
             n = iwarp_rx_feed(rx, piece, len);
             g_assert_cmpuint(n, >, 0);
         }
