@@ -25,7 +25,9 @@ typedef struct RnicAdminRequest {
     enum rnic_admin_status status;      /* from the worker to the main loop */
     RnicPd *pd;                 /* that a command of the TPT names, held; NULL:
                                  * there is none of that number */
+    RnicQp *qp;                 /* the same for commands of a QP */
     enum rnic_admin_status (*handler)(struct RnicAdminRequest *q);
+                                /* in the worker */
     void *work;                 /* the handler's, between two of its steps */
     QLIST_ENTRY(RnicAdminRequest) next;
 } RnicAdminRequest;

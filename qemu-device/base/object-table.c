@@ -64,6 +64,12 @@ uint32_t rnic_table_insert(RnicObjectTable *t, void *object)
     return number;
 }
 
+bool rnic_object_insert(RnicObjectTable *t, void *object)
+{
+    ((RnicObject *)object)->number = rnic_table_insert(t, object);
+    return rnic_object_number(object) != 0;
+}
+
 void rnic_table_remove(RnicObjectTable *t, uint32_t number)
 {
     assert(rnic_table_get(t, number));

@@ -11,6 +11,8 @@
 #ifndef HW_RNIC_OBJECT_TABLE_H
 #define HW_RNIC_OBJECT_TABLE_H
 
+#include "qemu/atomic.h"
+
 typedef struct RnicObjectSlot {
     void *object;           /* NULL: free */
     uint32_t next_free;     /* number of the next free slot, 0: last */
@@ -32,6 +34,46 @@ void rnic_table_cleanup(RnicObjectTable *t);
 
 /* Enters @object (not NULL). Returns its number, 0 when the table is full. */
 uint32_t rnic_table_insert(RnicObjectTable *t, void *object);
+
+/*
+ * What objects begin with that others use: while there are users, commands leave
+ * such an object alone.
+ */
+typedef struct RnicObject {
+    uint32_t number;            /* in its table */
+    uint32_t users;             /* atomic */
+} RnicObject;
+
+/* Enters @object, which begins with an RnicObject.  False: the table is full. */
+bool rnic_object_insert(RnicObjectTable *t, void *object);
+
+/*
+ * Of an object that begins with an RnicObject, or of NULL: 0, nothing.  Any thread;
+ * to add a user, one that knows of another, or the one that owns the table.
+ */
+static inline uint32_t rnic_object_number(const void *object)
+{
+    return object ? ((const RnicObject *)object)->number : 0;
+}
+
+static inline void rnic_object_ref(void *object)
+{
+    if (object) {
+        qatomic_inc(&((RnicObject *)object)->users);
+    }
+}
+
+static inline void rnic_object_unref(void *object)
+{
+    if (object) {
+        qatomic_dec(&((RnicObject *)object)->users);
+    }
+}
+
+static inline bool rnic_object_in_use(const void *object)
+{
+    return qatomic_read(&((const RnicObject *)object)->users) > 0;
+}
 
 /* Takes the object out; @number must be in the table. */
 void rnic_table_remove(RnicObjectTable *t, uint32_t number);

@@ -64,7 +64,7 @@ typedef struct RnicEq RnicEq;
 typedef struct RnicEthernet RnicEthernet;
 typedef struct RnicFabric RnicFabric;
 typedef struct RnicLingers RnicLingers;
-typedef struct RnicPd RnicPd;
+typedef struct RnicObject RnicPd;
 typedef struct RnicQp RnicQp;
 typedef struct RnicRequests RnicRequests;
 typedef struct RnicSrq RnicSrq;

@@ -24,12 +24,11 @@ enum {
 };
 
 struct RnicEq {
+    RnicObject object;          /* its users: CQs */
     RnicState *s;
-    uint32_t eqn;
     uint8_t eq_class;
     uint32_t vector;
     uint32_t depth;
-    uint32_t users;             /* CQs; main loop only */
     uint32_t producer;
     uint32_t consumer;          /* as last read from the record */
     uint32_t event_size;
@@ -98,8 +97,7 @@ enum rnic_admin_status rnic_eq_create(RnicState *s,
     }
     QEMU_LOCK_GUARD(&s->event_lock);
     eq = g_new0(RnicEq, 1);
-    eq->eqn = rnic_table_insert(&s->eqs, eq);
-    if (!eq->eqn) {
+    if (!rnic_object_insert(&s->eqs, eq)) {
         rnic_queue_memory_free(s, &mem);
         g_free(eq);
         return RNIC_ST_INSUFFICIENT_RESOURCES;
@@ -114,8 +112,8 @@ enum rnic_admin_status rnic_eq_create(RnicState *s,
     if (eq_singleton(s, eq_class)) {
         *eq_singleton(s, eq_class) = eq;
     }
-    cqe->number = cpu_to_le32(eq->eqn);
-    trace_rnic_eq_created(eq->eqn, eq_class, depth, eq->vector);
+    cqe->number = cpu_to_le32(eq->object.number);
+    trace_rnic_eq_created(eq->object.number, eq_class, depth, eq->vector);
     return RNIC_ST_OK;
 }
 
@@ -125,11 +123,11 @@ static void eq_destroy(RnicEq *eq)
     RnicState *s = eq->s;
 
     QEMU_LOCK_GUARD(&s->event_lock);
-    trace_rnic_eq_destroyed(eq->eqn);
+    trace_rnic_eq_destroyed(eq->object.number);
     if (slot) {
         *slot = NULL;
     }
-    rnic_table_remove(&s->eqs, eq->eqn);
+    rnic_table_remove(&s->eqs, eq->object.number);
     g_queue_clear_full(&eq->held, g_free);
     rnic_queue_memory_free(s, &eq->mem);
     g_free(eq);
@@ -143,7 +141,7 @@ enum rnic_admin_status rnic_eq_destroy(RnicState *s,
     if (!eq) {
         return RNIC_ST_INVALID_EQ;
     }
-    if (eq->users) {
+    if (rnic_object_in_use(eq)) {
         return RNIC_ST_EQ_IN_USE;
     }
     eq_destroy(eq);
@@ -165,16 +163,6 @@ RnicEq *rnic_eq_get_completion(RnicState *s, uint32_t eqn)
     RnicEq *eq = rnic_table_get(&s->eqs, eqn);
 
     return eq && eq->eq_class == RNIC_EQ_COMPLETION ? eq : NULL;
-}
-
-void rnic_eq_ref(RnicEq *eq)
-{
-    eq->users++;
-}
-
-void rnic_eq_unref(RnicEq *eq)
-{
-    eq->users--;
 }
 
 static bool eq_read_consumer(RnicEq *eq)
@@ -218,7 +206,7 @@ static bool eq_post_or_hold(RnicEq *eq, const void *event)
         return true;
     }
     if (g_queue_get_length(&eq->held) >= HELD_MAX) {
-        trace_rnic_ub_event_dropped(eq->eqn);
+        trace_rnic_ub_event_dropped(eq->object.number);
         rnic_count(&s->counters.events_lost, 1);
         eq->overflowed = true;
         return false;
@@ -256,7 +244,7 @@ static void eq_post_held(RnicEq *eq)
     }
     if (eq->overflowed && g_queue_is_empty(&eq->held)) {
         eq->overflowed = false;
-        eq_post_async(eq->s, RNIC_AE_EQ_OVERFLOW, RNIC_RESOURCE_EQ, eq->eqn,
+        eq_post_async(eq->s, RNIC_AE_EQ_OVERFLOW, RNIC_RESOURCE_EQ, eq->object.number,
                       0, 0);
     }
 }
@@ -293,12 +281,12 @@ void rnic_eq_post_completion(RnicState *s, RnicEq *eq, uint32_t cqn,
     }
     if (!eq_has_room(eq)) {
         /* Fewer slots than CQs: the driver's mistake. */
-        trace_rnic_ub_event_dropped(eq->eqn);
+        trace_rnic_ub_event_dropped(eq->object.number);
         return;
     }
     *last = eq->producer;
     *posted = true;
-    trace_rnic_completion_event(eq->eqn, cqn);
+    trace_rnic_completion_event(eq->object.number, cqn);
     eq_write(eq, &event);
 }
 

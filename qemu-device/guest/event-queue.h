@@ -24,10 +24,6 @@ void rnic_eq_reset(RnicState *s);
 /* The completion event queue @eqn, NULL if there is none of that number. */
 RnicEq *rnic_eq_get_completion(RnicState *s, uint32_t eqn);
 
-/* A CQ comes to name the queue, or ceases to. */
-void rnic_eq_ref(RnicEq *eq);
-void rnic_eq_unref(RnicEq *eq);
-
 /*
  * Post a completion event of CQ @cqn, unless the one posted at *@last is not
  * consumed yet: the driver calls the handler after it has moved its consumer

@@ -262,7 +262,7 @@ static void admin_complete(RnicState *s, const RnicAdminRequest *q,
 void rnic_admin_forget(RnicAdminRequest *q)
 {
     if (q->pd) {
-        rnic_pd_unref(q->pd);
+        rnic_object_unref(q->pd);
     }
     QLIST_REMOVE(q, next);
     g_free(q);
@@ -306,7 +306,7 @@ static void admin_start_tpt(RnicAdminRequest *q, const AdminCommand *command)
         q->pd = rnic_pd_get(q->s, ldl_le_p(q->sqe.raw + command->pdn - 1));
     }
     if (q->pd) {
-        rnic_pd_ref(q->pd);
+        rnic_object_ref(q->pd);
     }
     q->handler = command->tpt_handler;
     q->request.work = admin_tpt_work;

@@ -45,7 +45,7 @@ enum { MAX_OBJECTS = RNIC_OBJECT_NUMBER_MASK };
       RNIC_IO_THREADS_AUTO, RNIC_MAX_IO_THREADS,                            \
       "threads of the device's own that move the data; 0: QEMU's main "     \
       "loop does; -1: one, unless iothread is given")                       \
-    X(UINT32, "event-hold-us", event_hold_us, 1000, 0, RNIC_MAX_EVENT_HOLD, \
+    X(UINT32, "event-hold-us", event_hold_us, 100, 0, RNIC_MAX_EVENT_HOLD,  \
       "longest time in microseconds that a completion event waits for "     \
       "more to report; 0: none")                                            \
     X(UINT32, "busy-poll-us", busy_poll_us, 60, 0, RNIC_MAX_BUSY_POLL,      \

@@ -54,7 +54,6 @@ static void requests_answer(RnicRequests *r)
         QSIMPLEQ_REMOVE_HEAD(&r->asked, next);
         QSIMPLEQ_INSERT_TAIL(&r->answered, request, next);
     }
-    rnic_worker_served(r->worker);
     qemu_bh_schedule(r->answer_bh);
 }
 
@@ -132,7 +131,6 @@ void rnic_requests_free(RnicRequests *r)
 
 void rnic_requests_add(RnicRequests *r, RnicRequest *request)
 {
-    rnic_worker_wanted(r->worker);
     WITH_QEMU_LOCK_GUARD(&r->lock) {
         QSIMPLEQ_INSERT_TAIL(&r->asked, request, next);
     }

@@ -10,8 +10,6 @@
 #include "hw/rnic/base/request.h"
 #include "worker.h"
 
-typedef struct RnicRequests RnicRequests;
-
 /* For the main loop, under the big lock, unless said otherwise. */
 
 /* A FIFO to @worker, which outlives it. */

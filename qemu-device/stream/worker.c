@@ -13,20 +13,6 @@
 
 /* ---------------------------------------------------------------- use */
 
-void rnic_worker_count_turn(RnicWorker *worker, uint32_t qpn)
-{
-    if (worker->turns_of != qpn) {
-        worker->turns_of = qpn;
-        worker->turns_in_a_row = 0;
-    }
-    worker->turns_in_a_row++;
-}
-
-bool rnic_worker_in_own_thread(const RnicWorker *worker)
-{
-    return worker->own && worker->bottom_halves != qemu_get_aio_context();
-}
-
 RnicWorker *rnic_worker_take(RnicState *s)
 {
     RnicWorker *best = &s->workers[0];
@@ -201,8 +187,6 @@ static void worker_start(RnicWorker *worker, bool in_main_loop)
         worker->sockets = iohandler_get_aio_context();
     }
     worker->halted = worker->s->stopped;
-    worker->waiting = 0;
-    worker->turns_in_a_row = 0;
     worker->requests = rnic_requests_new(worker);
     worker->lingers = rnic_lingers_new(worker->sockets);
 }

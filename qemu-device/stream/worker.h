@@ -21,8 +21,6 @@
 #include "hw/rnic/guest/dma.h"
 #include "system/iothread.h"
 
-typedef struct RnicRequests RnicRequests;
-
 typedef void RnicWorkerFn(RnicWorker *worker);
 
 struct RnicWorker {
@@ -37,10 +35,11 @@ struct RnicWorker {
     QemuSemaphore called;       /* the end of a function of rnic_worker_halt() */
     RnicDmaWindow window;       /* open within a turn only */
     RnicLingers *lingers;       /* streams that are being closed */
+    bool halted;                /* any thread, atomic */
+
+    /* verbs/busy-poll.c */
     uint32_t turns_of;          /* the QP that took the last turn */
     unsigned turns_in_a_row;    /* that it took */
-    bool halted;                /* any thread, atomic */
-    unsigned waiting;           /* see rnic_worker_wanted(); atomic */
 };
 
 /*
@@ -85,32 +84,6 @@ static inline bool rnic_worker_halted(const RnicWorker *worker)
 {
     return qatomic_read(&worker->halted);
 }
-
-/*
- * Something waits for the worker: it has been scheduled there once more than
- * rnic_worker_served() says.  Any thread.
- */
-static inline void rnic_worker_wanted(RnicWorker *worker)
-{
-    qatomic_inc(&worker->waiting);
-}
-
-static inline void rnic_worker_served(RnicWorker *worker)
-{
-    qatomic_dec(&worker->waiting);
-}
-
-/* Whether anything waits for the worker.  The worker's thread. */
-static inline bool rnic_worker_is_wanted(const RnicWorker *worker)
-{
-    return qatomic_read(&worker->waiting) > 0;
-}
-
-/* No other device, and not the main loop, waits for its thread.  Any thread. */
-bool rnic_worker_in_own_thread(const RnicWorker *worker);
-
-/* A turn of QP @qpn begins.  The worker's thread. */
-void rnic_worker_count_turn(RnicWorker *worker, uint32_t qpn);
 
 /* The worker with the fewest QPs, one more from now on.  Main loop. */
 RnicWorker *rnic_worker_take(RnicState *s);

@@ -9,7 +9,7 @@
 #include "entry.h"
 #include "hw/rnic/base/trace.h"
 
-static bool wraps(uint64_t to, uint64_t len)
+static bool tpt_wraps(uint64_t to, uint64_t len)
 {
     return len && to > UINT64_MAX - (len - 1);
 }
@@ -23,70 +23,48 @@ static const RnicStag *tpt_valid(RnicState *s, uint32_t stag)
                                                                  : NULL;
 }
 
-/* [to, to + len) within @length octets from @base; *@offset is its start. */
-static RnicAccessResult tpt_check_range(uint64_t base, uint64_t length,
-                                        uint64_t to, uint64_t len,
-                                        uint64_t *offset)
+RnicAccessResult rnic_tpt_check_range(uint64_t base, uint64_t length,
+                                      uint64_t to, uint64_t len)
 {
-    *offset = to - base;
-    if (wraps(to, len)) {
+    if (tpt_wraps(to, len)) {
         return RNIC_ACCESS_WRAP;
     }
-    if (to < base || *offset > length || len > length - *offset) {
-        return RNIC_ACCESS_BOUNDS;
-    }
-    return RNIC_ACCESS_OK;
+    return to >= base && to - base <= length && len <= length - (to - base)
+           ? RNIC_ACCESS_OK : RNIC_ACCESS_BOUNDS;
 }
 
-static RnicAccessResult tpt_check_region(const RnicStag *region,
-                                         const RnicAccessor *who, uint64_t to,
-                                         uint64_t len, uint8_t need,
-                                         RnicTarget *target)
+/* 7.10.6.2: of a window the QP ID and its own rights; the region's are not
+ * asked. */
+static RnicAccessResult tpt_check_entry(RnicState *s, const RnicStag *entry,
+                                        const RnicAccessor *who, uint64_t to,
+                                        uint64_t len, uint8_t need,
+                                        RnicTarget *target)
 {
-    const RnicBuffer *buffer = region->buffer;
-    RnicAccessResult result;
-    uint64_t offset;
+    const RnicStag *region = entry;
+    uint64_t length;
 
-    if (region->pd != who->pd) {
+    if (!entry) {
+        return RNIC_ACCESS_INVALID_STAG;
+    }
+    if (entry->kind == RNIC_STAG_MW) {
+        region = rnic_table_get(&s->tpt->entries, entry->mr_index);
+        length = entry->length;
+    } else {
+        length = entry->buffer->length;
+    }
+    if (region != entry ? entry->qpn != who->qpn : entry->pd != who->pd) {
         return RNIC_ACCESS_INVALID_PD;
     }
-    if ((region->access & need) != need) {
+    if ((entry->access & need) != need) {
         return RNIC_ACCESS_RIGHTS;
     }
-    result = tpt_check_range(region->base, buffer->length, to, len, &offset);
-    *target = (RnicTarget) {
-        .pages = &buffer->pages,
-        .offset = buffer->first_byte_offset + offset,
-        .mapping = region->mapping,
-    };
-    return result;
-}
-
-/* 7.10.6.2: the QP ID and the window's rights; the region's are not asked. */
-static RnicAccessResult tpt_check_window(RnicState *s, const RnicStag *window,
-                                         const RnicAccessor *who, uint64_t to,
-                                         uint64_t len, uint8_t need,
-                                         RnicTarget *target)
-{
-    const RnicStag *region = rnic_table_get(&s->tpt->entries,
-                                            window->mr_index);
-    RnicAccessResult result;
-    uint64_t offset;
-
-    if (window->qpn != who->qpn) {
-        return RNIC_ACCESS_INVALID_PD;
-    }
-    if ((window->access & need) != need) {
-        return RNIC_ACCESS_RIGHTS;
-    }
-    result = tpt_check_range(window->base, window->length, to, len, &offset);
     *target = (RnicTarget) {
         .pages = &region->buffer->pages,
-        .offset = region->buffer->first_byte_offset + window->mr_offset +
-                  offset,
-        .mapping = window->mapping,
+        .offset = region->buffer->first_byte_offset + entry->mr_offset +
+                  (to - entry->base),
+        .mapping = entry->mapping,
     };
-    return result;
+    return rnic_tpt_check_range(entry->base, length, to, len);
 }
 
 /* STag zero: physical addresses, no PD and no rights (7.2.1). */
@@ -96,7 +74,7 @@ static RnicAccessResult tpt_check_zero(const RnicAccessor *who, uint64_t to,
     if (!who->stag_zero) {
         return RNIC_ACCESS_INVALID_STAG;
     }
-    if (wraps(to, len)) {
+    if (tpt_wraps(to, len)) {
         return RNIC_ACCESS_WRAP;
     }
     *target = (RnicTarget) { .offset = to };
@@ -118,20 +96,7 @@ static RnicAccessResult tpt_check_local(RnicState *s, const RnicAccessor *who,
     if (!rnic_is_region(region)) {
         return RNIC_ACCESS_INVALID_STAG;
     }
-    return tpt_check_region(region, who, to, len, need, target);
-}
-
-static RnicAccessResult tpt_check_entry(RnicState *s, const RnicStag *entry,
-                                        const RnicAccessor *who, uint64_t to,
-                                        uint64_t len, uint8_t need,
-                                        RnicTarget *target)
-{
-    if (!entry) {
-        return RNIC_ACCESS_INVALID_STAG;
-    }
-    return entry->kind == RNIC_STAG_MW
-           ? tpt_check_window(s, entry, who, to, len, need, target)
-           : tpt_check_region(entry, who, to, len, need, target);
+    return tpt_check_entry(s, region, who, to, len, need, target);
 }
 
 RnicAccessResult rnic_tpt_check_remote(RnicState *s, const RnicAccessor *who,
@@ -140,16 +105,6 @@ RnicAccessResult rnic_tpt_check_remote(RnicState *s, const RnicAccessor *who,
                                        RnicTarget *target)
 {
     return tpt_check_entry(s, tpt_valid(s, stag), who, to, len, need, target);
-}
-
-RnicAccessResult rnic_tpt_check_read_range(RnicState *s,
-                                           const RnicAccessor *who,
-                                           uint32_t stag, uint64_t to,
-                                           uint64_t len)
-{
-    RnicTarget target;
-
-    return tpt_check_entry(s, tpt_valid(s, stag), who, to, len, 0, &target);
 }
 
 RnicAccessResult rnic_tpt_check_read_sink(RnicState *s,
@@ -163,6 +118,20 @@ RnicAccessResult rnic_tpt_check_read_sink(RnicState *s,
                    ? RNIC_ACCESS_LOCAL_WRITE : RNIC_ACCESS_REMOTE_WRITE;
 
     return tpt_check_entry(s, entry, who, to, len, need, target);
+}
+
+enum rnic_wc_status rnic_access_status(RnicAccessResult result)
+{
+    static const uint8_t statuses[] = {
+        [RNIC_ACCESS_OK] = RNIC_WC_SUCCESS,
+        [RNIC_ACCESS_INVALID_STAG] = RNIC_WC_INVALID_STAG,
+        [RNIC_ACCESS_INVALID_PD] = RNIC_WC_INVALID_PD,
+        [RNIC_ACCESS_RIGHTS] = RNIC_WC_ACCESS_VIOLATION,
+        [RNIC_ACCESS_WRAP] = RNIC_WC_WRAP,
+        [RNIC_ACCESS_BOUNDS] = RNIC_WC_BASE_BOUNDS,
+    };
+
+    return statuses[result];
 }
 
 RnicAccessResult rnic_target_hold(const RnicTarget *target,
@@ -245,14 +214,16 @@ static bool stag_may_invalidate(const RnicStag *entry, const RnicAccessor *who)
 }
 
 /* "Invalidate" of chapter 7's access checks, in that order. */
-static RnicAccessResult stag_invalidate(RnicState *s, const RnicAccessor *who,
-                                        uint32_t stag, bool remote, bool *bound)
+RnicAccessResult rnic_tpt_invalidate(RnicState *s, const RnicAccessor *who,
+                                     uint32_t stag, bool remote, bool *bound)
 {
     const uint8_t remote_rights = RNIC_ACCESS_REMOTE_READ |
                                   RNIC_ACCESS_REMOTE_WRITE;
-    RnicStag *entry = stag ? rnic_tpt_entry(s, stag) : NULL;
+    RnicStag *entry;
 
+    RNIC_TPT_CHANGE_GUARD(s);
     *bound = false;
+    entry = stag ? rnic_tpt_entry(s, stag) : NULL;
     if (!entry || entry->kind == RNIC_STAG_SHARED_MR ||
         (entry->valid && entry->key != (stag & 0xff))) {
         return RNIC_ACCESS_INVALID_STAG;
@@ -277,15 +248,4 @@ static RnicAccessResult stag_invalidate(RnicState *s, const RnicAccessor *who,
     entry->valid = false;
     trace_rnic_stag_invalidated(stag >> 8, who->qpn, remote);
     return RNIC_ACCESS_OK;
-}
-
-RnicAccessResult rnic_tpt_invalidate(RnicState *s, const RnicAccessor *who,
-                                     uint32_t stag, bool remote, bool *bound)
-{
-    RnicAccessResult result;
-
-    rnic_tpt_begin_change(s);
-    result = stag_invalidate(s, who, stag, remote, bound);
-    rnic_tpt_end_change(s);
-    return result;
 }

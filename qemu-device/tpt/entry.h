@@ -54,7 +54,7 @@ typedef struct RnicStag {
     uint32_t mr_index;          /* the region it is bound to */
     uint32_t qpn;               /* the QP it is bound through */
     uint32_t *qp_windows;       /* of that QP, see RnicAccessor */
-    uint64_t mr_offset;         /* of its first octet in the region */
+    uint64_t mr_offset;         /* of its first octet in the region; MR: 0 */
     uint64_t length;
 } RnicStag;
 
@@ -78,9 +78,33 @@ static inline bool rnic_is_region(const RnicStag *entry)
     return entry && entry->kind != RNIC_STAG_MW;
 }
 
-/* Within a turn: change the TPT, then read it again. */
-void rnic_tpt_begin_change(RnicState *s);
-void rnic_tpt_end_change(RnicState *s);
+/* Hold the lock for writing to the end of the block. */
+#define RNIC_TPT_WRITE_GUARD(s)                                             \
+    __attribute__((cleanup(rnic_tpt_write_guard_end)))                      \
+    G_GNUC_UNUSED RnicState *tpt_guard = rnic_tpt_write_guard_begin(s)
+
+static inline RnicState *rnic_tpt_write_guard_begin(RnicState *s)
+{
+    rnic_tpt_write_lock(s);
+    return s;
+}
+
+static inline void rnic_tpt_write_guard_end(RnicState **s)
+{
+    rnic_tpt_write_unlock(*s);
+}
+
+/* The same within a turn, which reads the TPT before and again behind that. */
+#define RNIC_TPT_CHANGE_GUARD(s)                                            \
+    __attribute__((cleanup(rnic_tpt_change_guard_end)))                     \
+    G_GNUC_UNUSED RnicState *tpt_guard = rnic_tpt_change_guard_begin(s)
+
+RnicState *rnic_tpt_change_guard_begin(RnicState *s);
+void rnic_tpt_change_guard_end(RnicState **s);
+
+/* WRAP, BOUNDS, or OK: [to, to + len) is within @length octets from @base. */
+RnicAccessResult rnic_tpt_check_range(uint64_t base, uint64_t length,
+                                      uint64_t to, uint64_t len);
 
 /*
  * A new entry of @kind, Invalid; a region names @buffer.  NULL when there is no

@@ -80,12 +80,11 @@ static enum rnic_admin_status fast_register_read(RnicState *s,
     return status;
 }
 
-static enum rnic_wc_status
-fast_register(RnicState *s, const RnicAccessor *who,
-              const struct rnic_fast_register_wqe *wqe)
+enum rnic_wc_status
+rnic_tpt_fast_register(RnicState *s, const RnicAccessor *who,
+                       const struct rnic_fast_register_wqe *wqe)
 {
     uint32_t stag = le32_to_cpu(wqe->stag);
-    RnicStag *region = rnic_tpt_entry(s, stag);
     RnicRegistration r = {
         .va = le64_to_cpu(wqe->va),
         .length = le64_to_cpu(wqe->length),
@@ -94,9 +93,13 @@ fast_register(RnicState *s, const RnicAccessor *who,
         .key = stag & 0xff,
         .pages = wqe->pages,
     };
-    enum rnic_wc_status status = fast_register_check(who, region, &r);
+    enum rnic_wc_status status;
+    RnicStag *region;
     RnicPages pages;
 
+    RNIC_TPT_CHANGE_GUARD(s);
+    region = rnic_tpt_entry(s, stag);
+    status = fast_register_check(who, region, &r);
     if (status != RNIC_WC_SUCCESS) {
         return status;
     }
@@ -105,17 +108,5 @@ fast_register(RnicState *s, const RnicAccessor *who,
         rnic_region_commit(s, region, &r, &pages);
         trace_rnic_mr_fast_registered(stag >> 8, r.va, r.length, r.access);
     }
-    return status;
-}
-
-enum rnic_wc_status
-rnic_tpt_fast_register(RnicState *s, const RnicAccessor *who,
-                       const struct rnic_fast_register_wqe *wqe)
-{
-    enum rnic_wc_status status;
-
-    rnic_tpt_begin_change(s);
-    status = fast_register(s, who, wqe);
-    rnic_tpt_end_change(s);
     return status;
 }

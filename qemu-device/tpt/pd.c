@@ -5,14 +5,8 @@
  */
 
 #include "qemu/osdep.h"
-#include "qemu/atomic.h"
 #include "hw/rnic/base/trace.h"
 #include "pd.h"
-
-struct RnicPd {
-    uint32_t pdn;
-    uint32_t users;             /* atomic */
-};
 
 enum rnic_admin_status rnic_pd_alloc(RnicState *s,
                                      const struct rnic_admin_sqe *sqe,
@@ -20,19 +14,18 @@ enum rnic_admin_status rnic_pd_alloc(RnicState *s,
 {
     RnicPd *pd = g_new0(RnicPd, 1);
 
-    pd->pdn = rnic_table_insert(&s->pds, pd);
-    if (!pd->pdn) {
+    if (!rnic_object_insert(&s->pds, pd)) {
         g_free(pd);
         return RNIC_ST_INSUFFICIENT_RESOURCES;
     }
-    cqe->number = cpu_to_le32(pd->pdn);
-    trace_rnic_pd_allocated(pd->pdn);
+    cqe->number = cpu_to_le32(pd->number);
+    trace_rnic_pd_allocated(pd->number);
     return RNIC_ST_OK;
 }
 
 static void pd_free(RnicState *s, RnicPd *pd)
 {
-    rnic_table_remove(&s->pds, pd->pdn);
+    rnic_table_remove(&s->pds, pd->number);
     g_free(pd);
 }
 
@@ -45,7 +38,7 @@ enum rnic_admin_status rnic_pd_dealloc(RnicState *s,
     if (!pd) {
         return RNIC_ST_INVALID_PD;
     }
-    if (qatomic_read(&pd->users)) {
+    if (rnic_object_in_use(pd)) {
         return RNIC_ST_PD_IN_USE;
     }
     pd_free(s, pd);
@@ -66,19 +59,4 @@ void rnic_pd_reset(RnicState *s)
 RnicPd *rnic_pd_get(RnicState *s, uint32_t pdn)
 {
     return rnic_table_get(&s->pds, pdn);
-}
-
-uint32_t rnic_pd_number(const RnicPd *pd)
-{
-    return pd->pdn;
-}
-
-void rnic_pd_ref(RnicPd *pd)
-{
-    qatomic_inc(&pd->users);
-}
-
-void rnic_pd_unref(RnicPd *pd)
-{
-    qatomic_dec(&pd->users);
 }

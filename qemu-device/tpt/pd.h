@@ -1,8 +1,8 @@
 /*
  * rnic: protection domains
  *
- * The table of PDs, and their life, are the main loop's.  Whoever uses a PD
- * holds a reference, and a PD that is in use stays.
+ * The table of PDs, and their life, are the main loop's.  QPs, MRs, MWs, S-RQs and
+ * commands are the users of a PD (rnic_object_ref()).
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -23,15 +23,5 @@ void rnic_pd_reset(RnicState *s);
 
 /* NULL if there is no such PD.  Main loop. */
 RnicPd *rnic_pd_get(RnicState *s, uint32_t pdn);
-
-/* Any thread. */
-uint32_t rnic_pd_number(const RnicPd *pd);
-
-/*
- * A QP, MR, MW, S-RQ or command comes to use @pd, or ceases to.  Any thread
- * that knows of another use, or the main loop.
- */
-void rnic_pd_ref(RnicPd *pd);
-void rnic_pd_unref(RnicPd *pd);
 
 #endif /* HW_RNIC_PD_H */

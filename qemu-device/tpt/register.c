@@ -135,19 +135,16 @@ enum rnic_admin_status rnic_tpt_alloc_stag(RnicAdminRequest *q)
     if (q->sqe.alloc_stag.remote_access > 1) {
         return RNIC_ST_INVALID_MODIFIER;
     }
-    rnic_tpt_write_lock(q->s);
+    RNIC_TPT_WRITE_GUARD(q->s);
     region = region_create(q->s, q->pd, max_pages, &index);
-    if (region) {
-        region->remote_access = q->sqe.alloc_stag.remote_access;
-        region->key = q->sqe.alloc_stag.key;
-    }
-    rnic_tpt_write_unlock(q->s);
     if (!region) {
         return RNIC_ST_INSUFFICIENT_RESOURCES;
     }
+    region->remote_access = q->sqe.alloc_stag.remote_access;
+    region->key = q->sqe.alloc_stag.key;
     q->cqe.number = cpu_to_le32(rnic_stag_value(index, q->sqe.alloc_stag.key));
     q->cqe.mr.pages = cpu_to_le32(max_pages);
-    trace_rnic_stag_allocated(index, rnic_pd_number(q->pd), max_pages);
+    trace_rnic_stag_allocated(index, rnic_object_number(q->pd), max_pages);
     return RNIC_ST_OK;
 }
 
@@ -207,24 +204,17 @@ typedef struct ListInWork {
 } ListInWork;
 
 /* The list of @q, if there is one; q->work is NULL then. */
-static void list_free(RnicAdminRequest *q)
-{
-    ListInWork *list = g_steal_pointer(&q->work);
-    RnicState *s = q->s;
-
-    if (!list) {
-        return;
-    }
-    rnic_tpt_write_lock(s);
-    rnic_buffer_drop(s, list->buffer);
-    rnic_tpt_write_unlock(s);
-    rnic_pages_free(&list->reader.pages);
-    g_free(list);
-}
-
 void rnic_tpt_cancel(RnicAdminRequest *q)
 {
-    list_free(q);
+    ListInWork *list = g_steal_pointer(&q->work);
+
+    if (list) {
+        rnic_tpt_write_lock(q->s);
+        rnic_buffer_drop(q->s, list->buffer);
+        rnic_tpt_write_unlock(q->s);
+        rnic_pages_free(&list->reader.pages);
+        g_free(list);
+    }
 }
 
 /*
@@ -256,7 +246,7 @@ static enum rnic_admin_status list_begin(RnicAdminRequest *q,
                                   r->block_size);
     }
     if (status != RNIC_ST_OK) {
-        list_free(q);
+        rnic_tpt_cancel(q);
     }
     return status;
 }
@@ -312,19 +302,16 @@ static enum rnic_admin_status register_end(RnicAdminRequest *q)
     RnicStag *region;
     uint32_t index;
 
-    rnic_tpt_write_lock(q->s);
+    RNIC_TPT_WRITE_GUARD(q->s);
     region = rnic_tpt_create(q->s, RNIC_STAG_MR, q->pd, list->buffer, &index);
-    if (region) {
-        region->remote_access = remote_access_flag(&q->sqe);
-        list_commit(q->s, region, list);
-        q->cqe.mr.pages = cpu_to_le32(region->buffer->max_pages);
-    }
-    rnic_tpt_write_unlock(q->s);
     if (!region) {
         return RNIC_ST_INSUFFICIENT_RESOURCES;
     }
+    region->remote_access = remote_access_flag(&q->sqe);
+    list_commit(q->s, region, list);
+    q->cqe.mr.pages = cpu_to_le32(region->buffer->max_pages);
     q->cqe.number = cpu_to_le32(rnic_stag_value(index, list->r.key));
-    trace_rnic_mr_registered(index, rnic_pd_number(q->pd), list->r.va,
+    trace_rnic_mr_registered(index, rnic_object_number(q->pd), list->r.va,
                              list->r.length, list->r.access);
     return RNIC_ST_OK;
 }
@@ -340,7 +327,7 @@ enum rnic_admin_status rnic_tpt_register(RnicAdminRequest *q)
         status = register_end(q);
     }
     if (status != RNIC_ADMIN_LATER) {
-        list_free(q);
+        rnic_tpt_cancel(q);
     }
     return status;
 }
@@ -413,13 +400,12 @@ static enum rnic_admin_status reregister_fail(RnicAdminRequest *q,
     enum rnic_admin_status found;
     RnicStag *region;
 
-    rnic_tpt_write_lock(q->s);
+    RNIC_TPT_WRITE_GUARD(q->s);
     found = reregister_find(q, &region);
     if (found == RNIC_ST_OK) {
         rnic_tpt_destroy(q->s, le32_to_cpu(q->sqe.register_mr.stag) >> 8,
                          region);
     }
-    rnic_tpt_write_unlock(q->s);
     return found == RNIC_ST_OK ? status : found;
 }
 
@@ -450,13 +436,14 @@ static enum rnic_admin_status reregister_begin(RnicAdminRequest *q)
 }
 
 /* Once more, since a QP may have changed the region meanwhile; then commit. */
-static enum rnic_admin_status reregister_commit(RnicAdminRequest *q)
+static enum rnic_admin_status reregister_end(RnicAdminRequest *q)
 {
     enum rnic_admin_status status;
     RnicRegistration r;
     RnicStag *region;
     bool remote;
 
+    RNIC_TPT_WRITE_GUARD(q->s);
     status = reregister_find(q, &region);
     if (status == RNIC_ST_OK) {
         status = reregister_check(q, region, &r);
@@ -480,16 +467,6 @@ static enum rnic_admin_status reregister_commit(RnicAdminRequest *q)
     return RNIC_ST_OK;
 }
 
-static enum rnic_admin_status reregister_end(RnicAdminRequest *q)
-{
-    enum rnic_admin_status status;
-
-    rnic_tpt_write_lock(q->s);
-    status = reregister_commit(q);
-    rnic_tpt_write_unlock(q->s);
-    return status;
-}
-
 enum rnic_admin_status rnic_tpt_reregister(RnicAdminRequest *q)
 {
     enum rnic_admin_status status = q->work ? RNIC_ST_OK : reregister_begin(q);
@@ -503,7 +480,7 @@ enum rnic_admin_status rnic_tpt_reregister(RnicAdminRequest *q)
     if (status == RNIC_ADMIN_LATER) {
         return status;
     }
-    list_free(q);
+    rnic_tpt_cancel(q);
     trace_rnic_mr_reregistered(le32_to_cpu(q->sqe.register_mr.stag) >> 8,
                                status);
     return status == RNIC_ST_OK ? status : reregister_fail(q, status);
@@ -537,14 +514,15 @@ static enum rnic_admin_status shared_check(RnicAdminRequest *q,
 }
 
 /* 7.3.2.4: a second STag over the same list; the source becomes shared too. */
-static enum rnic_admin_status shared_register(RnicAdminRequest *q)
+enum rnic_admin_status rnic_tpt_register_shared(RnicAdminRequest *q)
 {
-    RnicStag *source = rnic_tpt_entry(q->s,
-                                      le32_to_cpu(q->sqe.shared_mr.stag));
-    enum rnic_admin_status status = shared_check(q, source);
-    RnicStag *region;
+    enum rnic_admin_status status;
+    RnicStag *source, *region;
     uint32_t index;
 
+    RNIC_TPT_WRITE_GUARD(q->s);
+    source = rnic_tpt_entry(q->s, le32_to_cpu(q->sqe.shared_mr.stag));
+    status = shared_check(q, source);
     if (status != RNIC_ST_OK) {
         return status;
     }
@@ -564,14 +542,4 @@ static enum rnic_admin_status shared_register(RnicAdminRequest *q)
     trace_rnic_mr_shared(index, le32_to_cpu(q->sqe.shared_mr.stag) >> 8,
                          region->access);
     return RNIC_ST_OK;
-}
-
-enum rnic_admin_status rnic_tpt_register_shared(RnicAdminRequest *q)
-{
-    enum rnic_admin_status status;
-
-    rnic_tpt_write_lock(q->s);
-    status = shared_register(q);
-    rnic_tpt_write_unlock(q->s);
-    return status;
 }

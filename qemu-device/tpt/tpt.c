@@ -62,16 +62,17 @@ void rnic_tpt_write_unlock(RnicState *s)
     qemu_mutex_unlock(&s->tpt->turnstile);
 }
 
-void rnic_tpt_begin_change(RnicState *s)
+RnicState *rnic_tpt_change_guard_begin(RnicState *s)
 {
     rnic_tpt_read_unlock(s);
     rnic_tpt_write_lock(s);
+    return s;
 }
 
-void rnic_tpt_end_change(RnicState *s)
+void rnic_tpt_change_guard_end(RnicState **s)
 {
-    rnic_tpt_write_unlock(s);
-    rnic_tpt_read_lock(s);
+    rnic_tpt_write_unlock(*s);
+    rnic_tpt_read_lock(*s);
 }
 
 /* --------------------------------------------------------- buffers */
@@ -115,8 +116,8 @@ void rnic_stag_set_buffer(RnicState *s, RnicStag *entry, RnicBuffer *buffer)
 
 void rnic_stag_set_pd(RnicStag *entry, RnicPd *pd)
 {
-    rnic_pd_ref(pd);
-    rnic_pd_unref(entry->pd);
+    rnic_object_ref(pd);
+    rnic_object_unref(entry->pd);
     entry->pd = pd;
 }
 
@@ -139,7 +140,7 @@ RnicStag *rnic_tpt_create(RnicState *s, uint8_t kind, RnicPd *pd,
     qatomic_inc(&s->tpt->stags);
     entry->kind = kind;
     entry->pd = pd;
-    rnic_pd_ref(pd);
+    rnic_object_ref(pd);
     rnic_stag_set_buffer(s, entry, buffer);
     return entry;
 }
@@ -151,7 +152,7 @@ void rnic_tpt_destroy(RnicState *s, uint32_t index, RnicStag *entry)
     }
     rnic_table_remove(&s->tpt->entries, index);
     qatomic_dec(&s->tpt->stags);
-    rnic_pd_unref(entry->pd);
+    rnic_object_unref(entry->pd);
     rnic_stag_set_buffer(s, entry, NULL);
     g_free(entry);
 }
@@ -204,7 +205,7 @@ static void tpt_fill_entry(RnicState *s, uint32_t index, const RnicStag *entry,
                        struct rnic_mr_attr *attr)
 {
     attr->stag = cpu_to_le32(rnic_stag_value(index, entry->key));
-    attr->pdn = cpu_to_le32(rnic_pd_number(entry->pd));
+    attr->pdn = cpu_to_le32(rnic_object_number(entry->pd));
     attr->va = cpu_to_le64(entry->base);
     attr->access = cpu_to_le32(entry->access);
     attr->kind = entry->kind;
@@ -246,27 +247,20 @@ enum rnic_admin_status rnic_tpt_query_mw(RnicAdminRequest *q)
 }
 
 /* 7.9: the key is not looked at; windows hold a region. */
-static enum rnic_admin_status tpt_dealloc(RnicState *s, uint32_t stag)
+enum rnic_admin_status rnic_tpt_dealloc(RnicAdminRequest *q)
 {
-    RnicStag *entry = rnic_tpt_entry(s, stag);
+    uint32_t stag = le32_to_cpu(q->sqe.object.number);
+    RnicStag *entry;
 
+    RNIC_TPT_WRITE_GUARD(q->s);
+    entry = rnic_tpt_entry(q->s, stag);
     if (!entry) {
         return RNIC_ST_INVALID_STAG;
     }
     if (entry->windows) {
         return RNIC_ST_MW_BOUND_TO_MR;
     }
-    rnic_tpt_destroy(s, stag >> 8, entry);
+    rnic_tpt_destroy(q->s, stag >> 8, entry);
     trace_rnic_stag_deallocated(stag >> 8);
     return RNIC_ST_OK;
-}
-
-enum rnic_admin_status rnic_tpt_dealloc(RnicAdminRequest *q)
-{
-    enum rnic_admin_status status;
-
-    rnic_tpt_write_lock(q->s);
-    status = tpt_dealloc(q->s, le32_to_cpu(q->sqe.object.number));
-    rnic_tpt_write_unlock(q->s);
-    return status;
 }

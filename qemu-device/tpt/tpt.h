@@ -55,6 +55,9 @@ typedef enum RnicAccessResult {
     RNIC_ACCESS_BOUNDS,
 } RnicAccessResult;
 
+/* The completion status that says so. */
+enum rnic_wc_status rnic_access_status(RnicAccessResult result);
+
 /*
  * Memory that an access check has allowed.  Valid until the turn ends or
  * changes the TPT itself; others may take the region away after that.
@@ -85,15 +88,10 @@ RnicAccessResult rnic_tpt_check_remote(RnicState *s, const RnicAccessor *who,
                                        RnicTarget *target);
 
 /*
- * The sink of a Read of this very QP.  When the request is sent the memory has
- * to be there (V8.1.2.2-3), but no right is looked at (7.4.2, 7.5.2).  When
- * the response arrives it is a remote access that needs remote write, or, for
- * a region with RNIC_ACCESS_READ_SINK, local write.
+ * The sink of a Read of this very QP, when the response arrives: a remote access
+ * that needs remote write, or, for a region with RNIC_ACCESS_READ_SINK, local
+ * write.
  */
-RnicAccessResult rnic_tpt_check_read_range(RnicState *s,
-                                           const RnicAccessor *who,
-                                           uint32_t stag, uint64_t to,
-                                           uint64_t len);
 RnicAccessResult rnic_tpt_check_read_sink(RnicState *s,
                                           const RnicAccessor *who,
                                           uint32_t stag, uint64_t to,

@@ -24,18 +24,15 @@ enum rnic_admin_status rnic_tpt_alloc_mw(RnicAdminRequest *q)
     if (!q->pd) {
         return RNIC_ST_INVALID_PD;
     }
-    rnic_tpt_write_lock(q->s);
+    RNIC_TPT_WRITE_GUARD(q->s);
     window = rnic_tpt_create(q->s, RNIC_STAG_MW, q->pd, NULL, &index);
-    if (window) {
-        window->key = q->sqe.alloc_stag.key;
-    }
-    rnic_tpt_write_unlock(q->s);
     if (!window) {
         return RNIC_ST_INSUFFICIENT_RESOURCES;
     }
+    window->key = q->sqe.alloc_stag.key;
     q->cqe.number = cpu_to_le32(rnic_stag_value(index,
                                                 q->sqe.alloc_stag.key));
-    trace_rnic_mw_allocated(index, rnic_pd_number(q->pd));
+    trace_rnic_mw_allocated(index, rnic_object_number(q->pd));
     return RNIC_ST_OK;
 }
 
@@ -69,21 +66,6 @@ static enum rnic_wc_status bind_check_stags(const RnicAccessor *who,
     return RNIC_WC_SUCCESS;
 }
 
-static enum rnic_wc_status bind_check_range(const RnicStag *region, uint64_t va,
-                                            uint64_t length)
-{
-    uint64_t offset = va - region->base;
-
-    if (length && va > UINT64_MAX - (length - 1)) {
-        return RNIC_WC_WRAP;
-    }
-    if (va < region->base || offset > region->buffer->length ||
-        length > region->buffer->length - offset) {
-        return RNIC_WC_BASE_BOUNDS;
-    }
-    return RNIC_WC_SUCCESS;
-}
-
 /* 7.10.6.1, in the order of "Window bind". */
 static enum rnic_wc_status bind_check(const RnicAccessor *who,
                                       const RnicStag *window,
@@ -105,20 +87,24 @@ static enum rnic_wc_status bind_check(const RnicAccessor *who,
     if (!bind_rights_ok(region, wqe->access)) {
         return RNIC_WC_ACCESS_VIOLATION;
     }
-    return bind_check_range(region, le64_to_cpu(wqe->va),
-                            le64_to_cpu(wqe->length));
+    return rnic_access_status(
+        rnic_tpt_check_range(region->base, region->buffer->length,
+                             le64_to_cpu(wqe->va), le64_to_cpu(wqe->length)));
 }
 
-static enum rnic_wc_status bind_window(RnicState *s, const RnicAccessor *who,
-                                       const struct rnic_bind_wqe *wqe)
+enum rnic_wc_status rnic_tpt_bind(RnicState *s, const RnicAccessor *who,
+                                  const struct rnic_bind_wqe *wqe)
 {
     uint32_t mw_stag = le32_to_cpu(wqe->mw_stag);
     uint32_t mr_stag = le32_to_cpu(wqe->mr_stag);
-    RnicStag *window = rnic_tpt_entry(s, mw_stag);
-    RnicStag *region = mr_stag ? rnic_tpt_entry(s, mr_stag) : NULL;
-    enum rnic_wc_status status = bind_check(who, window, region, wqe);
     uint64_t va = le64_to_cpu(wqe->va);
+    enum rnic_wc_status status;
+    RnicStag *window, *region;
 
+    RNIC_TPT_CHANGE_GUARD(s);
+    window = rnic_tpt_entry(s, mw_stag);
+    region = mr_stag ? rnic_tpt_entry(s, mr_stag) : NULL;
+    status = bind_check(who, window, region, wqe);
     if (status != RNIC_WC_SUCCESS) {
         return status;
     }
@@ -136,17 +122,6 @@ static enum rnic_wc_status bind_window(RnicState *s, const RnicAccessor *who,
     trace_rnic_mw_bound(mw_stag >> 8, mr_stag >> 8, who->qpn, va,
                         window->length, window->access);
     return RNIC_WC_SUCCESS;
-}
-
-enum rnic_wc_status rnic_tpt_bind(RnicState *s, const RnicAccessor *who,
-                                  const struct rnic_bind_wqe *wqe)
-{
-    enum rnic_wc_status status;
-
-    rnic_tpt_begin_change(s);
-    status = bind_window(s, who, wqe);
-    rnic_tpt_end_change(s);
-    return status;
 }
 
 /* V7.10.4-2: back to the PD of the QP that did it. */

@@ -29,37 +29,45 @@ enum {
     LEFT_OUT_MAX = 64,
 };
 
-static bool small(uint64_t octets)
+void rnic_busy_poll_begin_turn(RnicQp *qp)
+{
+    RnicWorker *worker = qp->worker;
+
+    if (worker->turns_of != qp->qpn) {
+        worker->turns_of = qp->qpn;
+        worker->turns_in_a_row = 0;
+    }
+    worker->turns_in_a_row++;
+}
+
+static bool busy_poll_is_small(uint64_t octets)
 {
     return octets > 0 && octets <= SMALL_OCTETS;
 }
 
-static bool may_poll(const RnicQp *qp)
+/* A bottom half or a timer waits for the thread. */
+static bool busy_poll_called_away(const RnicWorker *worker)
 {
-    const RnicWorker *worker = qp->worker;
+    return rnic_worker_halted(worker) ||
+           aio_compute_timeout(worker->bottom_halves) == 0;
+}
 
-    return qp->s->config.busy_poll_us > 0 && rnic_worker_in_own_thread(worker) &&
-           worker->turns_in_a_row >= TURNS_ALONE &&
-           !rnic_worker_is_wanted(worker) && qp->state == RNIC_QPS_RTS &&
+/* No other device, and not the main loop, waits for the thread. */
+static bool busy_poll_in_own_thread(const RnicWorker *worker)
+{
+    return worker->own && worker->bottom_halves != qemu_get_aio_context();
+}
+
+static bool busy_poll_may(const RnicQp *qp)
+{
+    return qp->s->config.busy_poll_us > 0 &&
+           busy_poll_in_own_thread(qp->worker) &&
+           qp->worker->turns_in_a_row >= TURNS_ALONE &&
+           !busy_poll_called_away(qp->worker) && qp->state == RNIC_QPS_RTS &&
            !rnic_stream_blocked(qp->stream) && rnic_stream_watched(qp->stream);
 }
 
-static bool its_turn(RnicBusyPoll *bp)
-{
-    if (bp->to_leave_out == 0) {
-        return true;
-    }
-    bp->to_leave_out--;
-    return false;
-}
-
-static void account(RnicBusyPoll *bp, bool answered)
-{
-    bp->left_out = answered ? 0 : MIN(MAX(1, 2 * bp->left_out), LEFT_OUT_MAX);
-    bp->to_leave_out = bp->left_out;
-}
-
-static const char *look_for_answer(RnicQp *qp)
+static const char *busy_poll_look(RnicQp *qp)
 {
     RnicStream *st = qp->stream;
     uint64_t before = qp->bytes_received;
@@ -73,8 +81,7 @@ static const char *look_for_answer(RnicQp *qp)
         if (qp->bytes_received != before) {
             return "answered";
         }
-        if (rnic_worker_is_wanted(qp->worker) ||
-            rnic_worker_halted(qp->worker)) {
+        if (busy_poll_called_away(qp->worker)) {
             return "called away";
         }
         if (!rnic_stream_watched(st)) {
@@ -88,12 +95,23 @@ static const char *look_for_answer(RnicQp *qp)
 
 void rnic_busy_poll(RnicQp *qp, uint64_t octets)
 {
+    RnicBusyPoll *bp = &qp->busy_poll;
     uint64_t before = qp->bytes_received;
     const char *end;
 
-    if (small(octets) && may_poll(qp) && its_turn(&qp->busy_poll)) {
-        end = look_for_answer(qp);
-        account(&qp->busy_poll, small(qp->bytes_received - before));
-        trace_rnic_busy_poll(qp->qpn, end, qp->bytes_received - before);
+    if (!busy_poll_is_small(octets) || !busy_poll_may(qp)) {
+        return;
     }
+    if (bp->to_leave_out) {
+        bp->to_leave_out--;
+        return;
+    }
+    end = busy_poll_look(qp);
+    if (busy_poll_is_small(qp->bytes_received - before)) {
+        bp->left_out = 0;
+    } else {
+        bp->left_out = MIN(MAX(1, 2 * bp->left_out), LEFT_OUT_MAX);
+    }
+    bp->to_leave_out = bp->left_out;
+    trace_rnic_busy_poll(qp->qpn, end, qp->bytes_received - before);
 }

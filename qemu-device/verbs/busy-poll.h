@@ -15,6 +15,9 @@ typedef struct RnicBusyPoll {
     unsigned to_leave_out;      /* of those */
 } RnicBusyPoll;
 
+/* A turn of the QP begins.  In the worker, as is all here. */
+void rnic_busy_poll_begin_turn(RnicQp *qp);
+
 /*
  * The QP's turn is over and has sent @octets.  If an answer is likely to come
  * at once, look for it for a while, and take it.  Between turns, in the

@@ -6,20 +6,16 @@
 
 #include "qemu/osdep.h"
 #include "qemu/lockable.h"
-#include "qemu/timer.h"
 #include "cq.h"
 #include "hw/rnic/guest/event-queue.h"
 #include "hw/rnic/guest/queue-memory.h"
 #include "hw/rnic/base/trace.h"
 
-enum { HOLD_FACTOR = 8 };
-
 struct RnicCq {
+    RnicObject object;          /* its users: work queues */
     QemuMutex lock;             /* of what follows eqn, and of the ring */
-    uint32_t cqn;
     uint32_t depth;
     uint32_t doorbell_page;
-    uint32_t users;             /* work queues; main loop only */
     RnicQueueMemory mem;
     RnicEq *eq;                 /* NULL: no notification */
     uint32_t eqn;
@@ -29,12 +25,7 @@ struct RnicCq {
     bool failed;
     uint32_t last_event;        /* see rnic_eq_post_completion() */
     bool event_posted;
-    /* Moderation; nanoseconds of the virtual clock. */
     bool event_held;            /* armed, and what it is armed for is there */
-    int64_t release_at;
-    bool event_out;             /* and the guest has not armed since */
-    int64_t event_at;           /* when it was posted */
-    int64_t hold_ns;            /* how long events may be held, 0 at first */
 };
 
 static enum rnic_admin_status cq_check_create(RnicState *s,
@@ -61,7 +52,7 @@ static enum rnic_admin_status cq_check_create(RnicState *s,
 
 static void cq_fill_result(const RnicCq *cq, struct rnic_admin_cqe *cqe)
 {
-    cqe->number = cpu_to_le32(cq->cqn);
+    cqe->number = cpu_to_le32(cq->object.number);
     cqe->cq.depth = cpu_to_le32(cq->depth);
     cqe->cq.eqn = cpu_to_le32(cq->eqn);
 }
@@ -85,8 +76,7 @@ enum rnic_admin_status rnic_cq_create(RnicState *s,
         return status;
     }
     cq = g_new0(RnicCq, 1);
-    cq->cqn = rnic_table_insert(&s->cqs, cq);
-    if (!cq->cqn) {
+    if (!rnic_object_insert(&s->cqs, cq)) {
         rnic_queue_memory_free(s, &mem);
         g_free(cq);
         return RNIC_ST_INSUFFICIENT_RESOURCES;
@@ -97,11 +87,9 @@ enum rnic_admin_status rnic_cq_create(RnicState *s,
     cq->mem = mem;
     cq->eqn = le32_to_cpu(sqe->create_cq.eqn);
     cq->eq = rnic_eq_get_completion(s, cq->eqn);
-    if (cq->eq) {
-        rnic_eq_ref(cq->eq);
-    }
+    rnic_object_ref(cq->eq);
     cq_fill_result(cq, cqe);
-    trace_rnic_cq_created(cq->cqn, depth, cq->eqn);
+    trace_rnic_cq_created(cq->object.number, depth, cq->eqn);
     return RNIC_ST_OK;
 }
 
@@ -120,11 +108,9 @@ enum rnic_admin_status rnic_cq_query(RnicState *s,
 
 static void cq_destroy(RnicState *s, RnicCq *cq)
 {
-    trace_rnic_cq_destroyed(cq->cqn);
-    rnic_table_remove(&s->cqs, cq->cqn);
-    if (cq->eq) {
-        rnic_eq_unref(cq->eq);
-    }
+    trace_rnic_cq_destroyed(cq->object.number);
+    rnic_table_remove(&s->cqs, cq->object.number);
+    rnic_object_unref(cq->eq);
     rnic_queue_memory_free(s, &cq->mem);
     qemu_mutex_destroy(&cq->lock);
     g_free(cq);
@@ -138,7 +124,7 @@ enum rnic_admin_status rnic_cq_destroy(RnicState *s,
     if (!cq) {
         return RNIC_ST_INVALID_CQ;
     }
-    if (cq->users) {
+    if (rnic_object_in_use(cq)) {
         return RNIC_ST_CQ_IN_USE;
     }
     cq_destroy(s, cq);
@@ -160,26 +146,11 @@ RnicCq *rnic_cq_get(RnicState *s, uint32_t cqn)
     return rnic_table_get(&s->cqs, cqn);
 }
 
-uint32_t rnic_cq_number(const RnicCq *cq)
-{
-    return cq->cqn;
-}
-
-void rnic_cq_ref(RnicCq *cq)
-{
-    cq->users++;
-}
-
-void rnic_cq_unref(RnicCq *cq)
-{
-    cq->users--;
-}
-
 static void cq_fail(RnicState *s, RnicCq *cq, enum rnic_async_event event)
 {
     cq->failed = true;
-    trace_rnic_err_cq_failed(cq->cqn, event);
-    rnic_async_event(s, event, RNIC_RESOURCE_CQ, cq->cqn, 0, 0);
+    trace_rnic_err_cq_failed(cq->object.number, event);
+    rnic_async_event(s, event, RNIC_RESOURCE_CQ, cq->object.number, 0, 0);
 }
 
 static bool cq_has_room(RnicState *s, RnicCq *cq)
@@ -216,22 +187,8 @@ static void cq_post_event(RnicState *s, RnicCq *cq)
 {
     cq->armed = 0;
     cq->event_held = false;
-    cq->event_out = true;
-    cq->event_at = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
-    rnic_eq_post_completion(s, cq->eq, cq->cqn, &cq->last_event,
+    rnic_eq_post_completion(s, cq->eq, cq->object.number, &cq->last_event,
                             &cq->event_posted);
-}
-
-/* True: the event waits, for this CQE or since an earlier one. */
-static bool cq_hold_event(RnicCq *cq)
-{
-    int64_t now = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
-
-    if (!cq->event_held) {
-        cq->release_at = now + cq->hold_ns;
-    }
-    cq->event_held = now < cq->release_at;
-    return cq->event_held;
 }
 
 /*
@@ -239,7 +196,7 @@ static bool cq_hold_event(RnicCq *cq)
  * messages are reported at once.
  */
 static void cq_notify(RnicState *s, RnicCq *cq, const struct rnic_cqe *cqe,
-                   bool may_hold)
+                      bool may_hold)
 {
     bool solicited = cqe->status != RNIC_WC_SUCCESS ||
                      (cqe->flags & RNIC_CQE_SOLICITED);
@@ -248,7 +205,9 @@ static void cq_notify(RnicState *s, RnicCq *cq, const struct rnic_cqe *cqe,
         (!(cq->armed & RNIC_ARM_NEXT) && !solicited)) {
         return;
     }
-    if (!may_hold || solicited || !cq_hold_event(cq)) {
+    if (may_hold && !solicited) {
+        cq->event_held = true;
+    } else {
         cq_post_event(s, cq);
     }
 }
@@ -263,11 +222,11 @@ void rnic_cq_release_event(RnicState *s, RnicCq *cq)
 }
 
 bool rnic_cq_post(RnicState *s, RnicCq *cq, struct rnic_cqe *cqe,
-                  bool may_hold, int64_t *release_at)
+                  bool may_hold, bool *held)
 {
     QEMU_LOCK_GUARD(&cq->lock);
 
-    *release_at = 0;
+    *held = false;
     if (cq->failed || !cq_has_room(s, cq)) {
         return false;
     }
@@ -281,30 +240,11 @@ bool rnic_cq_post(RnicState *s, RnicCq *cq, struct rnic_cqe *cqe,
     cq->producer++;
     rnic_count(&s->counters.cqes, 1);
     rnic_count(&s->counters.cqe_errors, cqe->status != RNIC_WC_SUCCESS);
-    trace_rnic_cqe(cq->cqn, le32_to_cpu(cqe->qpn), le64_to_cpu(cqe->wr_id),
+    trace_rnic_cqe(cq->object.number, le32_to_cpu(cqe->qpn), le64_to_cpu(cqe->wr_id),
                    cqe->status, cqe->opcode, cqe->flags);
     cq_notify(s, cq, cqe, may_hold);
-    if (cq->event_held) {
-        *release_at = cq->release_at;
-    }
+    *held = cq->event_held;
     return true;
-}
-
-/*
- * How long the guest took from the event to arming again is what an event
- * costs it.  Held for several times as long, a stream's events take but a
- * small part of the guest's time, on fast guests and on slow ones.
- */
-static void cq_measure(RnicState *s, RnicCq *cq)
-{
-    int64_t taken;
-
-    if (cq->event_out) {
-        taken = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL) - cq->event_at;
-        cq->hold_ns = MIN(taken * HOLD_FACTOR,
-                          s->config.event_hold_us * 1000LL);
-        cq->event_out = false;
-    }
 }
 
 bool rnic_cq_on_page(RnicState *s, uint32_t page, uint32_t cqn)
@@ -325,8 +265,7 @@ bool rnic_cq_arm(RnicState *s, uint32_t page, uint32_t value)
         return false;
     }
     QEMU_LOCK_GUARD(&cq->lock);
-    cq_measure(s, cq);
     cq->armed |= value & (RNIC_ARM_NEXT | RNIC_ARM_SOLICITED);
-    trace_rnic_cq_armed(cq->cqn, cq->armed);
+    trace_rnic_cq_armed(cq->object.number, cq->armed);
     return true;
 }

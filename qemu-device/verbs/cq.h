@@ -21,23 +21,17 @@ void rnic_cq_reset(RnicState *s);
 
 /* NULL if there is no such CQ. */
 RnicCq *rnic_cq_get(RnicState *s, uint32_t cqn);
-uint32_t rnic_cq_number(const RnicCq *cq);
-
-/* A work queue comes to use the CQ, or ceases to. */
-void rnic_cq_ref(RnicCq *cq);
-void rnic_cq_unref(RnicCq *cq);
 
 /*
  * Add @cqe; its phase is set here.  Notifies by the rules of 8.2.5.  False
  * when it could not be made: the CQ is full (AE CQ_OVERFLOW, once) or its
  * memory cannot be written (AE CQ_ERROR, once).  The CQ stays failed.
  *
- * @may_hold: the event of this CQE may be held back (moderation.h).  If it is,
- * rnic_cq_release_event() must follow by *@release_at, nanoseconds of the
- * virtual clock; 0 if none is held.  Any thread.
+ * @may_hold: the event of this CQE may be held back (moderation.h).  *@held: one
+ * is, and rnic_cq_release_event() must follow.  Any thread.
  */
 bool rnic_cq_post(RnicState *s, RnicCq *cq, struct rnic_cqe *cqe,
-                  bool may_hold, int64_t *release_at);
+                  bool may_hold, bool *held);
 
 /* Send the event that is held back, if there is one.  Any thread. */
 void rnic_cq_release_event(RnicState *s, RnicCq *cq);

@@ -25,10 +25,13 @@ struct RnicEstablishing {
     RnicEstablishing **handle;
 };
 
-/* A QP may come to Idle by itself, but it leaves it by commands only. */
+/*
+ * A QP may come to Idle by itself, but it leaves it by commands only.  While one of
+ * these is in progress nothing is known of the state behind it.
+ */
 bool rnic_qp_claim(RnicQp *qp, RnicQpClaim *claim)
 {
-    if (qp->claim || qp->destroys ||
+    if (qp->claim || qp->changes ||
         qatomic_read(&qp->state) != RNIC_QPS_IDLE) {
         return false;
     }

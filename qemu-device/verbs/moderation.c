@@ -1,5 +1,5 @@
 /*
- * rnic: completion event moderation
+ * rnic: completion event moderation (event-hold-us=)
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -8,14 +8,9 @@
 #include "qemu/timer.h"
 #include "qp-internal.h"
 
-/*
- * While an event is held the guest does not refill its queues.  So an event is
- * held only while twice as many WRs are posted as CQEs wait for it.
- */
-static bool may_hold(const RnicQp *qp, uint32_t left)
-{
-    return left / 2 > qp->moderation.cqes;
-}
+/* One event tells of so many CQEs at most, so that the guest refills its queues
+ * in time. */
+enum { CQES_MAX = 16 };
 
 void rnic_moderation_cancel(RnicQp *qp)
 {
@@ -25,31 +20,31 @@ void rnic_moderation_cancel(RnicQp *qp)
 
 void rnic_moderation_release(RnicQp *qp)
 {
-    if (qp->moderation.cqes == 0) {
-        return;
+    if (qp->moderation.cqes) {
+        rnic_moderation_cancel(qp);
+        rnic_cq_release_event(qp->s, qp->send_cq);
+        rnic_cq_release_event(qp->s, qp->recv_cq);
     }
-    rnic_moderation_cancel(qp);
-    rnic_cq_release_event(qp->s, qp->send_cq);
-    rnic_cq_release_event(qp->s, qp->recv_cq);
 }
 
-bool rnic_qp_post_cqe(RnicQp *qp, RnicCq *cq, struct rnic_cqe *cqe,
-                      uint32_t left)
+bool rnic_qp_post_cqe(RnicQp *qp, RnicCq *cq, struct rnic_cqe *cqe)
 {
-    RnicModeration *m = &qp->moderation;
-    int64_t release_at;
-    bool posted = rnic_cq_post(qp->s, cq, cqe, may_hold(qp, left),
-                               &release_at);
+    bool may_hold = qp->s->config.event_hold_us &&
+                    qp->state == RNIC_QPS_RTS &&
+                    qp->moderation.cqes < CQES_MAX &&
+                    !(cqe->flags & RNIC_CQE_SRQ);
+    bool held;
+    bool posted = rnic_cq_post(qp->s, cq, cqe, may_hold, &held);
 
-    if (!release_at) {
+    if (held) {
+        qp->moderation.cqes++;
+    } else {
         rnic_moderation_release(qp);
-    } else if (m->cqes++ == 0) {
-        m->release_at = release_at;
     }
     return posted;
 }
 
-static void timer_fired(void *opaque)
+static void moderation_timer(void *opaque)
 {
     RnicQp *qp = opaque;
 
@@ -60,7 +55,7 @@ static void timer_fired(void *opaque)
 
 /* Completions are sure to come, if the peer goes on: work that was begun, in
  * either direction, or that is posted and awaits its turn. */
-static bool more_to_come(const RnicQp *qp)
+static bool moderation_more_to_come(const RnicQp *qp)
 {
     return qp->state == RNIC_QPS_RTS &&
            (qp->rq.taken || qp->job.kind != RNIC_JOB_NONE ||
@@ -72,15 +67,16 @@ void rnic_moderation_end_turn(RnicQp *qp)
 {
     RnicModeration *m = &qp->moderation;
 
-    if (!more_to_come(qp)) {
+    if (!moderation_more_to_come(qp)) {
         rnic_moderation_release(qp);
     } else if (m->cqes && !timer_pending(&m->timer)) {
-        timer_mod(&m->timer, m->release_at);
+        timer_mod(&m->timer, qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL) +
+                             qp->s->config.event_hold_us * (int64_t)SCALE_US);
     }
 }
 
 void rnic_moderation_init(RnicQp *qp)
 {
     aio_timer_init(qp->worker->bottom_halves, &qp->moderation.timer,
-                   QEMU_CLOCK_VIRTUAL, SCALE_NS, timer_fired, qp);
+                   QEMU_CLOCK_VIRTUAL, SCALE_NS, moderation_timer, qp);
 }

@@ -17,22 +17,14 @@
 #include "qemu/timer.h"
 #include "hw/rnic/base/rnic.h"
 
-/* So much left to do need not be counted anew. */
-enum { RNIC_PLENTY_LEFT = 32 };
-
 /* Of a QP; its worker's. */
 typedef struct RnicModeration {
-    QEMUTimer timer;            /* when no turn comes in time */
+    QEMUTimer timer;            /* of the guest's clock */
     uint32_t cqes;              /* posted since events are held; 0: none is */
-    int64_t release_at;         /* at the latest, virtual clock, ns */
 } RnicModeration;
 
-/*
- * Post @cqe to @cq, one of @qp's, see rnic_cq_post().  @left: the WRs that the
- * same work queue has still to do, 0 outside RTS.  Within a turn.
- */
-bool rnic_qp_post_cqe(RnicQp *qp, RnicCq *cq, struct rnic_cqe *cqe,
-                      uint32_t left);
+/* Post @cqe to @cq, one of @qp's, see rnic_cq_post().  Within a turn. */
+bool rnic_qp_post_cqe(RnicQp *qp, RnicCq *cq, struct rnic_cqe *cqe);
 
 void rnic_moderation_init(RnicQp *qp);
 /* At the end of every turn: what is held must not wait for a QP at rest. */

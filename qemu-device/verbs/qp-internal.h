@@ -115,7 +115,6 @@ struct RnicQp {
     RnicCq *recv_cq;
     RnicQueueMemory mem;
     QEMUBH *bh;                 /* one turn of work */
-    bool kicked;                /* and that turn has not begun; atomic */
     bool paused;                /* the VM is stopped */
     bool receive_again;         /* a turn ended with octets in the buffer */
     bool gone;                  /* quiesced: nothing may run any more */
@@ -124,7 +123,8 @@ struct RnicQp {
     /* Main loop only */
     RnicQpClaim *claim;         /* of the connection being set up */
     unsigned requests;          /* in progress */
-    unsigned destroys;          /* of them; doorbells wait for their end */
+    unsigned changes;           /* of them, of the state, and Destroy: doorbells
+                                 * wait for their end, claims are refused */
     bool released;              /* the last of them frees it */
 
     RnicStream *stream;         /* NULL: none associated */
@@ -183,9 +183,8 @@ void rnic_qp_state_cleanup(RnicQp *qp);
 /* Read resources, as created, modified or agreed on. */
 void rnic_qp_set_read_resources(RnicQp *qp, uint16_t ird, uint16_t ord);
 
-/* An error tied to a WR whose CQE has been posted: to Terminate, no event. */
-void rnic_qp_work_error(RnicQp *qp, IwarpTermCode term);
-/* An error of an incoming message or of the LLP: event, then Terminate. */
+/* An error of an incoming message or of the LLP: event, then Terminate.  @event 0:
+ * none, a CQE tells of it. */
 void rnic_qp_stream_error(RnicQp *qp, enum rnic_async_event event,
                           const IwarpError *error);
 /* The same without an incoming message to show. */
@@ -249,18 +248,11 @@ void rnic_sq_remote_error(RnicQp *qp, const IwarpTerminate *terminate);
 /* Flush up to @max WRs; returns how many. */
 unsigned rnic_sq_flush(RnicQp *qp, unsigned max);
 
-enum rnic_wc_status rnic_access_status(RnicAccessResult result);
-
 /* --------------------------------------------- receive-queue.c */
 
-/* Take the next WQE for an incoming message, from the S-RQ if there is one. */
-typedef enum RnicRqTake {
-    RNIC_RQ_TAKEN,
-    RNIC_RQ_EMPTY,
-    RNIC_RQ_BROKEN,             /* completed in error, the QP has left RTS */
-} RnicRqTake;
-
-RnicRqTake rnic_rq_take(RnicQp *qp);
+/* Take the next WQE for an incoming message, from the S-RQ if there is one.
+ * BROKEN: completed in error, the QP has left RTS. */
+RnicRingTake rnic_rq_take(RnicQp *qp);
 /* Set the RQ Limit and arm it (V6.3.8-7). */
 void rnic_rq_arm_limit(RnicQp *qp, uint32_t limit);
 /* Octets [offset, offset + len) of the WQE taken, see rnic_tpt_map_sgl(). */

@@ -199,13 +199,6 @@ static void enter_terminate(RnicQp *qp, enum rnic_async_event event,
     rnic_qp_output_progress(qp, rnic_stream_flush(qp->stream));
 }
 
-void rnic_qp_work_error(RnicQp *qp, IwarpTermCode term)
-{
-    IwarpError error = iwarp_error_local(term);
-
-    enter_terminate(qp, 0, &error);
-}
-
 void rnic_qp_stream_error(RnicQp *qp, enum rnic_async_event event,
                           const IwarpError *error)
 {
@@ -447,7 +440,7 @@ static void leave_rts(RnicQp *qp, uint8_t next)
         start_closing(qp);
         break;
     case RNIC_QPS_TERMINATE:
-        rnic_qp_work_error(qp, IWARP_TERM_RDMAP_LOCAL);
+        rnic_qp_local_error(qp, 0, IWARP_TERM_RDMAP_LOCAL);
         break;
     default:
         enter_error(qp, true, 0);

@@ -32,7 +32,7 @@ enum {
 
 void rnic_qp_begin_turn(RnicQp *qp)
 {
-    rnic_worker_count_turn(qp->worker, qp->qpn);
+    rnic_busy_poll_begin_turn(qp);
     qp->worker->window.pieces = 0;
     rnic_tpt_read_lock(qp->s);
 }
@@ -69,14 +69,6 @@ static void qp_work_turn(RnicQp *qp)
     }
 }
 
-/* What was scheduled is being seen to. */
-static void qp_served(RnicQp *qp)
-{
-    if (qatomic_xchg(&qp->kicked, false)) {
-        rnic_worker_served(qp->worker);
-    }
-}
-
 /*
  * The VM goes on.  The transport may have said that there is room to a turn that
  * ended at once because the worker was being halted, and does not say so again.
@@ -98,7 +90,6 @@ static void qp_bh(void *opaque)
     RnicQp *qp = opaque;
     uint64_t before = qp->bytes_sent;
 
-    qp_served(qp);
     if (rnic_worker_halted(qp->worker)) {
         return;                 /* rnic_qp_go() will kick it */
     }
@@ -111,85 +102,77 @@ static void qp_bh(void *opaque)
 
 void rnic_qp_kick(RnicQp *qp)
 {
-    if (!qatomic_xchg(&qp->kicked, true)) {
-        rnic_worker_wanted(qp->worker);
-    }
     qemu_bh_schedule(qp->bh);
 }
 
 /* ---------------------------------------------------------- requests */
 
-/* What the main loop asks of a QP. */
-typedef struct QpRequest {
-    RnicRequest request;
-    RnicQp *qp;
-    RnicAdminRequest *q;        /* the command, and its status in q->status */
-    bool left_idle;             /* the QP has, by a Modify */
-    struct rnic_qp_attr attr;   /* Query's answer */
-    void (*turn)(struct QpRequest *r);
-    void (*done)(struct QpRequest *r);
-} QpRequest;
-
-static QpRequest *qp_request(RnicRequest *request)
+static RnicAdminRequest *qp_command(RnicRequest *request)
 {
-    return container_of(request, QpRequest, request);
+    return container_of(request, RnicAdminRequest, request);
 }
 
-static RnicWorkResult qp_request_work(RnicRequest *request)
+static RnicWorkResult qp_command_work(RnicRequest *request)
 {
-    QpRequest *r = qp_request(request);
+    RnicAdminRequest *q = qp_command(request);
 
-    if (r->qp->gone) {
-        r->q->status = RNIC_ST_INVALID_QP;
+    if (q->qp->gone) {
+        q->status = RNIC_ST_INVALID_QP;
         return RNIC_WORK_DONE;
     }
-    rnic_qp_begin_turn(r->qp);
-    r->turn(r);
-    rnic_qp_end_turn(r->qp);
+    rnic_qp_begin_turn(q->qp);
+    q->status = q->handler(q);
+    rnic_qp_end_turn(q->qp);
     return RNIC_WORK_DONE;
 }
 
-static void qp_request_done(RnicRequest *request)
+static void qp_command_cancel(RnicRequest *request)
 {
-    QpRequest *r = qp_request(request);
+    RnicAdminRequest *q = qp_command(request);
 
-    r->done(r);
-    rnic_admin_finish(r->q, r->q->status);
-    rnic_qp_put(r->qp);
-    g_free(r);
+    rnic_qp_put(q->qp);
+    rnic_admin_forget(q);
 }
 
-static void qp_request_cancel(RnicRequest *request)
+static void qp_command_done(RnicRequest *request)
 {
-    QpRequest *r = qp_request(request);
+    RnicAdminRequest *q = qp_command(request);
+    RnicQp *qp = q->qp;
 
-    rnic_admin_forget(r->q);
-    rnic_qp_put(r->qp);
-    g_free(r);
+    rnic_admin_finish(q, q->status);
+    rnic_qp_put(qp);
 }
 
 /* Run @turn as a turn of the QP, then @done in the main loop. */
-static enum rnic_admin_status qp_ask(RnicAdminRequest *q, uint32_t qpn,
-                                     void (*turn)(QpRequest *r),
-                                     void (*done)(QpRequest *r))
+static enum rnic_admin_status
+qp_ask(RnicAdminRequest *q, uint32_t qpn,
+       enum rnic_admin_status (*turn)(RnicAdminRequest *q),
+       void (*done)(RnicRequest *request))
 {
-    RnicQp *qp = rnic_qp_get(q->s, qpn);
-    QpRequest *r;
-
-    if (!qp) {
+    q->qp = rnic_qp_get(q->s, qpn);
+    if (!q->qp) {
         return RNIC_ST_INVALID_QP;
     }
-    r = g_new0(QpRequest, 1);
-    *r = (QpRequest) {
-        .request = { qp_request_work, qp_request_done, qp_request_cancel },
-        .qp = qp,
-        .q = q,
-        .turn = turn,
-        .done = done,
-    };
-    rnic_qp_hold(qp);
-    rnic_requests_add(qp->worker->requests, &r->request);
+    q->handler = turn;
+    q->request.work = qp_command_work;
+    q->request.done = done;
+    q->request.cancel = qp_command_cancel;
+    rnic_qp_hold(q->qp);
+    rnic_requests_add(q->qp->worker->requests, &q->request);
     return RNIC_ADMIN_LATER;
+}
+
+/* A command that may take the QP out of its state has begun, and has been done. */
+static void qp_change_begins(RnicQp *qp)
+{
+    qp->changes++;
+}
+
+static void qp_change_done(RnicQp *qp)
+{
+    if (--qp->changes == 0 && !qp->released) {
+        rnic_qp_kick(qp);       /* for doorbells that were ignored */
+    }
 }
 
 void rnic_qp_hold(RnicQp *qp)
@@ -225,7 +208,7 @@ bool rnic_qp_doorbell(RnicState *s, uint32_t page, uint32_t qpn, bool sq)
         return false;
     }
     trace_rnic_qp_doorbell(qpn, sq);
-    if (!qp->destroys) {
+    if (!qp->changes) {
         rnic_qp_kick(qp);
     }
     return true;
@@ -376,12 +359,10 @@ static void qp_init_from_command(RnicQp *qp, const struct rnic_admin_sqe *sqe)
 
 static void qp_take_references(RnicQp *qp)
 {
-    rnic_pd_ref(qp->who.pd);
-    rnic_cq_ref(qp->send_cq);
-    rnic_cq_ref(qp->recv_cq);
-    if (qp->rq.srq) {
-        rnic_srq_ref(qp->rq.srq);
-    }
+    rnic_object_ref(qp->who.pd);
+    rnic_object_ref(qp->send_cq);
+    rnic_object_ref(qp->recv_cq);
+    rnic_object_ref(qp->rq.srq);
 }
 
 static void qp_fill_result(const RnicQp *qp, struct rnic_admin_cqe *cqe)
@@ -437,24 +418,23 @@ enum rnic_admin_status rnic_qp_create(RnicState *s,
      * reach MMIO (dma.h). */
     qp->bh = aio_bh_new(qp->worker->bottom_halves, qp_bh, qp);
     qp_fill_result(qp, cqe);
-    trace_rnic_qp_created(qp->qpn, rnic_pd_number(qp->who.pd), qp->sq.depth,
+    trace_rnic_qp_created(qp->qpn, rnic_object_number(qp->who.pd), qp->sq.depth,
                           qp->rq.ring.depth,
-                          qp->rq.srq ? rnic_srq_number(qp->rq.srq) : 0);
+                          rnic_object_number(qp->rq.srq));
     return RNIC_ST_OK;
 }
 
 /* ----------------------------------------------------------- query */
 
-static void qp_query_turn(QpRequest *r)
+static enum rnic_admin_status qp_query_turn(RnicAdminRequest *q)
 {
-    const RnicQp *qp = r->qp;
-
-    r->attr = (struct rnic_qp_attr) {
+    const RnicQp *qp = q->qp;
+    struct rnic_qp_attr attr = {
         .qpn = cpu_to_le32(qp->qpn),
-        .pdn = cpu_to_le32(rnic_pd_number(qp->who.pd)),
-        .send_cqn = cpu_to_le32(rnic_cq_number(qp->send_cq)),
-        .recv_cqn = cpu_to_le32(rnic_cq_number(qp->recv_cq)),
-        .srqn = cpu_to_le32(qp->rq.srq ? rnic_srq_number(qp->rq.srq) : 0),
+        .pdn = cpu_to_le32(rnic_object_number(qp->who.pd)),
+        .send_cqn = cpu_to_le32(rnic_object_number(qp->send_cq)),
+        .recv_cqn = cpu_to_le32(rnic_object_number(qp->recv_cq)),
+        .srqn = cpu_to_le32(rnic_object_number(qp->rq.srq)),
         .enables = cpu_to_le32(qp->enables),
         .sq_depth = cpu_to_le32(qp->sq.depth),
         .rq_depth = cpu_to_le32(qp->rq.ring.depth),
@@ -476,21 +456,15 @@ static void qp_query_turn(QpRequest *r)
         .bytes_sent = cpu_to_le64(qp->bytes_sent),
         .bytes_received = cpu_to_le64(qp->bytes_received),
     };
-    memcpy(r->attr.terminate, qp->terminate, sizeof(r->attr.terminate));
-}
 
-static void qp_query_done(QpRequest *r)
-{
-    if (r->q->status == RNIC_ST_OK) {
-        r->q->status = rnic_bulk_write(r->q->s, &r->q->sqe, &r->attr,
-                                       sizeof(r->attr));
-    }
+    memcpy(attr.terminate, qp->terminate, sizeof(attr.terminate));
+    return rnic_bulk_write(q->s, &q->sqe, &attr, sizeof(attr));
 }
 
 enum rnic_admin_status rnic_qp_query(RnicAdminRequest *q)
 {
     return qp_ask(q, le32_to_cpu(q->sqe.object.number), qp_query_turn,
-                  qp_query_done);
+                  qp_command_done);
 }
 
 /* ---------------------------------------------------------- modify */
@@ -590,39 +564,48 @@ static enum rnic_admin_status qp_modify_state(RnicQp *qp,
     return status;
 }
 
-static void qp_modify_turn(QpRequest *r)
+static enum rnic_admin_status qp_modify_turn(RnicAdminRequest *q)
 {
-    const struct rnic_admin_sqe *sqe = &r->q->sqe;
-    enum rnic_admin_status status;
-    RnicQp *qp = r->qp;
-    bool was_idle = qp->state == RNIC_QPS_IDLE;
+    RnicQp *qp = q->qp;
+    enum rnic_admin_status status = qp_check_modify(qp, &q->sqe);
 
-    status = qp_check_modify(qp, sqe);
     if (status == RNIC_ST_OK) {
-        status = qp_modify_state(qp, sqe);
+        status = qp_modify_state(qp, &q->sqe);
     }
-    r->q->status = status;
-    if (status != RNIC_ST_OK) {
-        return;
+    if (status == RNIC_ST_OK) {
+        qp_apply_attributes(qp, &q->sqe);
+        qp_fill_result(qp, &q->cqe);
+        trace_rnic_qp_modified(qp->qpn, le32_to_cpu(q->sqe.modify_qp.mask),
+                               qp->enables, qp->ird, qp->ord);
     }
-    r->left_idle = was_idle && qp->state != RNIC_QPS_IDLE;
-    qp_apply_attributes(qp, sqe);
-    qp_fill_result(qp, &r->q->cqe);
-    trace_rnic_qp_modified(qp->qpn, le32_to_cpu(sqe->modify_qp.mask),
-                           qp->enables, qp->ird, qp->ord);
+    return status;
 }
 
-static void qp_modify_done(QpRequest *r)
+/* A claim is older than the command, see rnic_qp_claim(). */
+static void qp_modify_state_done(RnicRequest *request)
 {
-    if (r->left_idle && r->qp->claim) {
-        r->qp->claim->left_idle(r->qp->claim);
+    RnicAdminRequest *q = qp_command(request);
+    RnicQp *qp = q->qp;
+
+    if (q->status == RNIC_ST_OK && q->cqe.qp.state != RNIC_QPS_IDLE &&
+        qp->claim) {
+        qp->claim->left_idle(qp->claim);
     }
+    qp_change_done(qp);
+    qp_command_done(request);
 }
 
 enum rnic_admin_status rnic_qp_modify(RnicAdminRequest *q)
 {
-    return qp_ask(q, le32_to_cpu(q->sqe.modify_qp.qpn), qp_modify_turn,
-                  qp_modify_done);
+    bool state = le32_to_cpu(q->sqe.modify_qp.mask) & RNIC_QP_MODIFY_STATE;
+    enum rnic_admin_status status = qp_ask(
+        q, le32_to_cpu(q->sqe.modify_qp.qpn), qp_modify_turn,
+        state ? qp_modify_state_done : qp_command_done);
+
+    if (status == RNIC_ADMIN_LATER && state) {
+        qp_change_begins(q->qp);
+    }
+    return status;
 }
 
 /* --------------------------------------------------------- destroy */
@@ -633,7 +616,6 @@ static void qp_quiesce(RnicQp *qp)
     qp->gone = true;
     rnic_moderation_cancel(qp);
     rnic_qp_state_cleanup(qp);
-    qp_served(qp);
     g_clear_pointer(&qp->bh, qemu_bh_delete);
     rnic_sq_cleanup(&qp->sq);
     rnic_reads_clear(qp);
@@ -650,12 +632,10 @@ static void qp_release(RnicQp *qp)
     }
     rnic_worker_release(qp->worker);
     rnic_table_remove(&s->qps, qp->qpn);
-    rnic_pd_unref(qp->who.pd);
-    rnic_cq_unref(qp->send_cq);
-    rnic_cq_unref(qp->recv_cq);
-    if (qp->rq.srq) {
-        rnic_srq_unref(qp->rq.srq);
-    }
+    rnic_object_unref(qp->who.pd);
+    rnic_object_unref(qp->send_cq);
+    rnic_object_unref(qp->recv_cq);
+    rnic_object_unref(qp->rq.srq);
     rnic_queue_memory_free(s, &qp->mem);
     qp->released = true;
 }
@@ -664,13 +644,12 @@ static void qp_release(RnicQp *qp)
  * A stream still there is closed, not reset: what the guest sees as completed
  * may still be on its way through the host's socket.
  */
-static void qp_destroy_turn(QpRequest *r)
+static enum rnic_admin_status qp_destroy_turn(RnicAdminRequest *q)
 {
-    RnicQp *qp = r->qp;
+    RnicQp *qp = q->qp;
 
     if (qp->windows > 0) {
-        r->q->status = RNIC_ST_MW_BOUND_TO_QP;
-        return;
+        return RNIC_ST_MW_BOUND_TO_QP;
     }
     /* A WQE taken from an S-RQ has no other owner any more (V6.3.6-2). */
     if (qp->rq.srq) {
@@ -679,28 +658,28 @@ static void qp_destroy_turn(QpRequest *r)
     rnic_moderation_release(qp);
     rnic_qp_drop_stream(qp, false);
     qp_quiesce(qp);
+    return RNIC_ST_OK;
 }
 
-static void qp_destroy_done(QpRequest *r)
+static void qp_destroy_done(RnicRequest *request)
 {
-    RnicQp *qp = r->qp;
+    RnicAdminRequest *q = qp_command(request);
 
-    qp->destroys--;
-    if (r->q->status == RNIC_ST_OK) {
-        qp_release(qp);
-    } else if (!qp->destroys && !qp->released) {
-        rnic_qp_kick(qp);       /* for doorbells that were ignored */
+    if (q->status == RNIC_ST_OK) {
+        qp_release(q->qp);
     }
+    qp_change_done(q->qp);
+    qp_command_done(request);
 }
 
 enum rnic_admin_status rnic_qp_destroy(RnicAdminRequest *q)
 {
-    uint32_t qpn = le32_to_cpu(q->sqe.object.number);
-    enum rnic_admin_status status = qp_ask(q, qpn, qp_destroy_turn,
-                                           qp_destroy_done);
+    enum rnic_admin_status status = qp_ask(
+        q, le32_to_cpu(q->sqe.object.number), qp_destroy_turn,
+        qp_destroy_done);
 
     if (status == RNIC_ADMIN_LATER) {
-        rnic_qp_get(q->s, qpn)->destroys++;
+        qp_change_begins(q->qp);
     }
     return status;
 }
@@ -750,7 +729,7 @@ void rnic_qp_go(RnicState *s)
     uint32_t qpn;
 
     RNIC_TABLE_FOREACH(&s->qps, qpn, qp) {
-        if (!qp->destroys) {
+        if (!qp->changes) {
             rnic_qp_kick(qp);
         }
     }

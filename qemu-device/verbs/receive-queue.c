@@ -16,25 +16,10 @@ static void rq_name_source(const RnicReceiveQueue *rq, struct rnic_cqe *cqe)
     cqe->flags |= RNIC_CQE_RECEIVE;
     if (rq->srq) {
         cqe->flags |= RNIC_CQE_SRQ;
-        cqe->wq_consumer = cpu_to_le32(rnic_srq_number(rq->srq));
+        cqe->wq_consumer = cpu_to_le32(rnic_object_number(rq->srq));
     } else {
         cqe->wq_consumer = cpu_to_le32(rq->ring.consumer);
     }
-}
-
-/* Buffers that are posted, for moderation; what is left in an S-RQ is for
- * other QPs too. */
-static uint32_t rq_left_to_fill(RnicQp *qp)
-{
-    RnicReceiveQueue *rq = &qp->rq;
-
-    if (rq->srq || qp->state != RNIC_QPS_RTS) {
-        return 0;
-    }
-    if (rnic_receive_ring_posted(&rq->ring) < RNIC_PLENTY_LEFT) {
-        rnic_receive_ring_load(qp->s, &qp->mem, &rq->ring);
-    }
-    return rnic_receive_ring_posted(&rq->ring);
 }
 
 static void rq_post_cqe(RnicQp *qp, struct rnic_cqe *cqe)
@@ -44,7 +29,7 @@ static void rq_post_cqe(RnicQp *qp, struct rnic_cqe *cqe)
     cqe->qpn = cpu_to_le32(qp->qpn);
     qp->rq.taken = false;
     rnic_count(&qp->s->counters.rq_wrs, 1);
-    if (!rnic_qp_post_cqe(qp, qp->recv_cq, cqe, rq_left_to_fill(qp)) &&
+    if (!rnic_qp_post_cqe(qp, qp->recv_cq, cqe) &&
         qp->state == RNIC_QPS_RTS) {
         rnic_qp_local_error(qp, RNIC_AE_CQ_RQ_ERROR, IWARP_TERM_STREAM);
     }
@@ -84,7 +69,7 @@ static RnicRingTake rq_take(RnicQp *qp)
 static void rq_queue_error(RnicQp *qp)
 {
     if (qp->rq.srq) {
-        trace_rnic_ub_srq_take(qp->qpn, rnic_srq_number(qp->rq.srq));
+        trace_rnic_ub_srq_take(qp->qpn, rnic_object_number(qp->rq.srq));
         rnic_qp_local_error(qp, RNIC_AE_SRQ_QP_ERROR, IWARP_TERM_STREAM);
     } else {
         trace_rnic_ub_rq_producer(qp->qpn, qp->rq.ring.producer,
@@ -93,18 +78,17 @@ static void rq_queue_error(RnicQp *qp)
     }
 }
 
-RnicRqTake rnic_rq_take(RnicQp *qp)
+RnicRingTake rnic_rq_take(RnicQp *qp)
 {
     RnicReceiveQueue *rq = &qp->rq;
+    RnicRingTake take = rq_take(qp);
 
-    switch (rq_take(qp)) {
-    case RNIC_RING_TAKEN:
-        break;
-    case RNIC_RING_EMPTY:
-        return RNIC_RQ_EMPTY;
-    default:
+    if (take == RNIC_RING_EMPTY) {
+        return take;
+    }
+    if (take != RNIC_RING_TAKEN) {
         rq_queue_error(qp);
-        return RNIC_RQ_BROKEN;
+        return RNIC_RING_BROKEN;
     }
     rq->taken = true;
     rq_check_limit(qp);
@@ -112,13 +96,13 @@ RnicRqTake rnic_rq_take(RnicQp *qp)
         IwarpError error = iwarp_error_local(IWARP_TERM_RDMAP_LOCAL);
 
         rnic_rq_fail(qp, RNIC_WC_INVALID_WQE, &error);
-        return RNIC_RQ_BROKEN;
+        return RNIC_RING_BROKEN;
     }
     rq->room = 0;
     for (uint32_t i = 0; i < rq->wqe.num_sge; i++) {
         rq->room += le32_to_cpu(rq->wqe.sge[i].length);
     }
-    return RNIC_RQ_TAKEN;
+    return RNIC_RING_TAKEN;
 }
 
 /*

@@ -293,13 +293,12 @@ static void start_receive(RnicQp *qp, const IwarpSegment *seg)
     bool dma_ok;
 
     if (seg->first) {
-        switch (rnic_rq_take(qp)) {
-        case RNIC_RQ_TAKEN:
-            break;
-        case RNIC_RQ_EMPTY:
+        RnicRingTake take = rnic_rq_take(qp);
+
+        if (take == RNIC_RING_EMPTY) {
             fail(qp, RNIC_AE_RQ_MSN_RANGE, IWARP_TERM_NO_BUFFER);
-            return;
-        case RNIC_RQ_BROKEN:
+        }
+        if (take != RNIC_RING_TAKEN) {
             return;
         }
     }

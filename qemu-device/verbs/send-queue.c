@@ -48,9 +48,15 @@ static const struct rnic_sq_wqe *sq_head(const RnicQp *qp)
     return (const struct rnic_sq_wqe *)qp->sq.wqe;
 }
 
+/* What follows the WQE's header: SGEs, inline data or arguments. */
+static const void *sq_arguments(const RnicQp *qp)
+{
+    return qp->sq.wqe + HEADER;
+}
+
 static const struct rnic_sge *sq_sges(const RnicQp *qp)
 {
-    return (const struct rnic_sge *)(qp->sq.wqe + HEADER);
+    return sq_arguments(qp);
 }
 
 static bool sq_load_producer(RnicQp *qp)
@@ -162,18 +168,6 @@ static bool sq_fetch(RnicQp *qp)
 
 /* -------------------------------------------------------- complete */
 
-/* WRs begun or posted, for moderation; long WQEs count as several. */
-static uint32_t sq_left_to_do(RnicQp *qp)
-{
-    if (qp->state != RNIC_QPS_RTS) {
-        return 0;
-    }
-    if (sq_posted(qp) < RNIC_PLENTY_LEFT) {
-        sq_load_producer(qp);
-    }
-    return qp->sq.reads + sq_posted(qp);
-}
-
 static void sq_post_cqe(RnicQp *qp, const RnicSendWork *work,
                      enum rnic_wc_status status)
 {
@@ -188,7 +182,7 @@ static void sq_post_cqe(RnicQp *qp, const RnicSendWork *work,
         .opcode = work->opcode,
     };
 
-    if (!rnic_qp_post_cqe(qp, qp->send_cq, &cqe, sq_left_to_do(qp)) &&
+    if (!rnic_qp_post_cqe(qp, qp->send_cq, &cqe) &&
         qp->state == RNIC_QPS_RTS) {
         rnic_qp_local_error(qp, RNIC_AE_CQ_SQ_ERROR, IWARP_TERM_STREAM);
     }
@@ -271,103 +265,10 @@ static void sq_fail_head(RnicQp *qp, enum rnic_wc_status status)
     sq_advance(qp);
     qp->job.kind = RNIC_JOB_NONE;
     sq_post_cqe(qp, &work, status);
-    rnic_qp_work_error(qp, IWARP_TERM_RDMAP_LOCAL);
+    rnic_qp_local_error(qp, 0, IWARP_TERM_RDMAP_LOCAL);
 }
 
 /* ----------------------------------------------------------- check */
-
-typedef enum WorkClass {
-    CLASS_SEND,
-    CLASS_WRITE,
-    CLASS_READ,
-    CLASS_FAST_REGISTER,
-    CLASS_BIND,
-    CLASS_INVALIDATE,
-    CLASS_UNSUPPORTED,
-    CLASS_INVALID,
-} WorkClass;
-
-static WorkClass sq_work_class(uint8_t opcode)
-{
-    switch (opcode) {
-    case RNIC_SQ_SEND:
-    case RNIC_SQ_SEND_INVALIDATE:
-        return CLASS_SEND;
-    case RNIC_SQ_RDMA_WRITE:
-        return CLASS_WRITE;
-    case RNIC_SQ_RDMA_READ:
-    case RNIC_SQ_RDMA_READ_INVALIDATE:
-        return CLASS_READ;
-    case RNIC_SQ_FAST_REGISTER:
-        return CLASS_FAST_REGISTER;
-    case RNIC_SQ_BIND_MW:
-        return CLASS_BIND;
-    case RNIC_SQ_LOCAL_INVALIDATE:
-        return CLASS_INVALIDATE;
-    case RNIC_SQ_IMMEDIATE:
-    case RNIC_SQ_WRITE_IMMEDIATE:
-    case RNIC_SQ_FETCH_ADD:
-    case RNIC_SQ_COMPARE_SWAP:
-        return CLASS_UNSUPPORTED;
-    default:
-        return CLASS_INVALID;
-    }
-}
-
-static unsigned sq_units_for(size_t octets)
-{
-    return DIV_ROUND_UP(HEADER + octets, RNIC_SQ_UNIT);
-}
-
-static bool sq_inline_allowed(WorkClass class)
-{
-    return class == CLASS_SEND || class == CLASS_WRITE;
-}
-
-static bool sq_form_ok(const RnicQp *qp, WorkClass class)
-{
-    const struct rnic_sq_wqe *wqe = sq_head(qp);
-    uint32_t data = le32_to_cpu(wqe->data_length);
-    unsigned max_sge = class == CLASS_SEND ? qp->max_send_sge
-                     : class == CLASS_WRITE ? qp->max_write_sge
-                     : class == CLASS_READ ? RNIC_MAX_READ_SGE : 0;
-
-    if (wqe->flags & ~KNOWN_FLAGS) {
-        return false;
-    }
-    if (wqe->flags & RNIC_WQE_INLINE) {
-        return sq_inline_allowed(class) && wqe->num_sge == 0 &&
-               data <= RNIC_MAX_INLINE && wqe->units == sq_units_for(data);
-    }
-    if (class == CLASS_FAST_REGISTER || class == CLASS_BIND) {
-        return wqe->num_sge == 0 && data == 0 &&
-               wqe->units == sq_units_for(
-                   class == CLASS_BIND
-                   ? sizeof(struct rnic_bind_wqe)
-                   : sizeof(struct rnic_fast_register_wqe));
-    }
-    return data == 0 && wqe->num_sge <= max_sge &&
-           wqe->units == sq_units_for(wqe->num_sge * sizeof(struct rnic_sge));
-}
-
-enum rnic_wc_status rnic_access_status(RnicAccessResult result)
-{
-    switch (result) {
-    case RNIC_ACCESS_OK:
-        return RNIC_WC_SUCCESS;
-    case RNIC_ACCESS_INVALID_STAG:
-        return RNIC_WC_INVALID_STAG;
-    case RNIC_ACCESS_INVALID_PD:
-        return RNIC_WC_INVALID_PD;
-    case RNIC_ACCESS_RIGHTS:
-        return RNIC_WC_ACCESS_VIOLATION;
-    case RNIC_ACCESS_WRAP:
-        return RNIC_WC_WRAP;
-    case RNIC_ACCESS_BOUNDS:
-        return RNIC_WC_BASE_BOUNDS;
-    }
-    g_assert_not_reached();
-}
 
 /* Octets of the SGL; V8.1.3.2-4: at most 2^32 - 1. */
 static uint64_t sq_sgl_length(const RnicQp *qp)
@@ -403,81 +304,81 @@ static enum rnic_wc_status sq_check_source(RnicQp *qp)
     return rnic_access_status(rnic_sq_map(qp, 0, len, NULL, &dma_ok));
 }
 
-/* Of the sink only that it is there; its rights when the data arrives. */
-static enum rnic_wc_status sq_check_read(RnicQp *qp)
-{
-    uint32_t len = sq_sgl_length(qp);
-    const struct rnic_sge *sink = &sq_sges(qp)[0];
-
-    if (qp->ord == 0) {
-        return RNIC_WC_ZERO_READ_RESOURCES;
-    }
-    if (len == 0) {
-        return RNIC_WC_SUCCESS;
-    }
-    return rnic_access_status(
-        rnic_tpt_check_read_range(qp->s, &qp->who, le32_to_cpu(sink->stag),
-                                  le64_to_cpu(sink->to), len));
-}
-
 /* V8.1.3.2.1-3: STag zero is never a remote one; no octets, no check. */
 static bool sq_names_stag_zero(const RnicQp *qp)
 {
     return sq_head(qp)->remote_stag == 0 && sq_sgl_length(qp) > 0;
 }
 
-static enum rnic_wc_status sq_check(RnicQp *qp, WorkClass class)
+/* Of the sink only that it is there; its rights when the data arrives. */
+static enum rnic_wc_status sq_check_read(RnicQp *qp)
 {
-    if (class == CLASS_UNSUPPORTED) {
-        return RNIC_WC_UNSUPPORTED;
+    uint32_t len = sq_sgl_length(qp);
+    const struct rnic_sge *sink = &sq_sges(qp)[0];
+    RnicTarget target;
+
+    if (sq_names_stag_zero(qp)) {
+        return RNIC_WC_INVALID_STAG;
     }
-    if (class == CLASS_INVALID || !sq_form_ok(qp, class)) {
-        return RNIC_WC_INVALID_WQE;
+    if (qp->ord == 0) {
+        return RNIC_WC_ZERO_READ_RESOURCES;
     }
-    switch (class) {
-    case CLASS_WRITE:
-        if (sq_names_stag_zero(qp)) {
-            return RNIC_WC_INVALID_STAG;
-        }
-        /* fall through */
-    case CLASS_SEND:
-        return sq_check_source(qp);
-    case CLASS_READ:
-        return sq_names_stag_zero(qp) ? RNIC_WC_INVALID_STAG : sq_check_read(qp);
-    case CLASS_FAST_REGISTER:
-        return qp->enables & RNIC_QP_PRIVILEGED ? RNIC_WC_SUCCESS
-                                                : RNIC_WC_NOT_PRIVILEGED;
-    case CLASS_BIND:
-        return qp->enables & RNIC_QP_ENABLE_BIND ? RNIC_WC_SUCCESS
-                                                 : RNIC_WC_ACCESS_VIOLATION;
-    default:
+    if (len == 0) {
         return RNIC_WC_SUCCESS;
     }
+    /* V8.1.2.2-3, 7.4.2, 7.5.2: no right is needed until then. */
+    return rnic_access_status(
+        rnic_tpt_check_remote(qp->s, &qp->who, le32_to_cpu(sink->stag),
+                              le64_to_cpu(sink->to), len, 0, &target));
+}
+
+static enum rnic_wc_status sq_check_write(RnicQp *qp)
+{
+    return sq_names_stag_zero(qp) ? RNIC_WC_INVALID_STAG : sq_check_source(qp);
+}
+
+static enum rnic_wc_status sq_check_fast_register(RnicQp *qp)
+{
+    return qp->enables & RNIC_QP_PRIVILEGED ? RNIC_WC_SUCCESS
+                                            : RNIC_WC_NOT_PRIVILEGED;
+}
+
+static enum rnic_wc_status sq_check_bind(RnicQp *qp)
+{
+    return qp->enables & RNIC_QP_ENABLE_BIND ? RNIC_WC_SUCCESS
+                                             : RNIC_WC_ACCESS_VIOLATION;
+}
+
+static enum rnic_wc_status sq_check_nothing(RnicQp *qp)
+{
+    return RNIC_WC_SUCCESS;
+}
+
+/* ----------------------------------------------------- fences, ORD */
+
+static bool sq_read_fence_waits(const RnicQp *qp)
+{
+    return (sq_head(qp)->flags & RNIC_WQE_READ_FENCE) && qp->sq.reads;
+}
+
+static bool sq_local_fence_waits(const RnicQp *qp)
+{
+    return (sq_head(qp)->flags & RNIC_WQE_LOCAL_FENCE) &&
+           !QSIMPLEQ_EMPTY(&qp->sq.works);
+}
+
+/* V8.2.2-17.  With ORD 0 it would wait for ever; sq_check_read() refuses it. */
+static bool sq_ord_waits(const RnicQp *qp)
+{
+    return qp->ord && qp->sq.reads + qp->stream->rtr_read >= qp->ord;
+}
+
+static bool sq_never_waits(const RnicQp *qp)
+{
+    return false;
 }
 
 /* ----------------------------------------------------------- begin */
-
-/* 8.2.2.2 fences, and ORD (V8.2.2-17). */
-static bool sq_must_wait(const RnicQp *qp, WorkClass class)
-{
-    uint8_t flags = sq_head(qp)->flags;
-
-    if (qp->sq.works_count >= WORKS_MAX) {
-        return true;
-    }
-    switch (class) {
-    case CLASS_SEND:
-    case CLASS_WRITE:
-        return (flags & RNIC_WQE_READ_FENCE) && qp->sq.reads;
-    case CLASS_READ:
-        return qp->sq.reads + qp->stream->rtr_read >= qp->ord;
-    case CLASS_INVALIDATE:
-        return (flags & RNIC_WQE_LOCAL_FENCE) &&
-               !QSIMPLEQ_EMPTY(&qp->sq.works);
-    default:
-        return false;
-    }
-}
 
 static IwarpOpcode sq_send_opcode(const struct rnic_sq_wqe *wqe)
 {
@@ -549,39 +450,120 @@ static enum rnic_wc_status sq_do_invalidate(RnicQp *qp, uint32_t stag)
     return bound ? RNIC_WC_INVALID_STAG : rnic_access_status(result);
 }
 
+static enum rnic_wc_status sq_local_invalidate(RnicQp *qp)
+{
+    return sq_do_invalidate(qp, le32_to_cpu(sq_head(qp)->invalidate_stag));
+}
+
 /* Its list is read within the turn, and counts as what a turn maps. */
-static enum rnic_wc_status
-sq_fast_register(RnicQp *qp, const struct rnic_fast_register_wqe *wqe)
+static enum rnic_wc_status sq_fast_register(RnicQp *qp)
 {
-    qp->worker->window.pieces += MIN(le32_to_cpu(wqe->pages.count),
+    const struct rnic_fast_register_wqe *args = sq_arguments(qp);
+
+    qp->worker->window.pieces += MIN(le32_to_cpu(args->pages.count),
                                      RNIC_MAX_FAST_REGISTER_PAGES);
-    return rnic_tpt_fast_register(qp->s, &qp->who, wqe);
+    return rnic_tpt_fast_register(qp->s, &qp->who, args);
 }
 
-static enum rnic_wc_status sq_do_local(RnicQp *qp, WorkClass class)
+static enum rnic_wc_status sq_bind(RnicQp *qp)
 {
-    const void *args = qp->sq.wqe + HEADER;
-
-    switch (class) {
-    case CLASS_FAST_REGISTER:
-        return sq_fast_register(qp, args);
-    case CLASS_BIND:
-        return rnic_tpt_bind(qp->s, &qp->who, args);
-    default:
-        return sq_do_invalidate(qp, le32_to_cpu(sq_head(qp)->invalidate_stag));
-    }
+    return rnic_tpt_bind(qp->s, &qp->who, sq_arguments(qp));
 }
 
-static RnicSqStep sq_begin_local(RnicQp *qp, WorkClass class)
-{
-    enum rnic_wc_status status = sq_do_local(qp, class);
+/* ----------------------------------------------------------- types */
 
-    if (status == RNIC_WC_SUCCESS) {
-        sq_finish_head(qp);
-        return qp->state == RNIC_QPS_RTS ? RNIC_SQ_LOCAL : RNIC_SQ_FAILED;
+/* What distinguishes the types of WRs. */
+typedef struct WorkType {
+    enum rnic_wc_status (*check)(RnicQp *qp);   /* all but the form */
+    bool (*waits)(const RnicQp *qp);            /* 8.2.2.2 */
+    void (*begin)(RnicQp *qp, RnicJob *job);    /* makes the message */
+    enum rnic_wc_status (*execute)(RnicQp *qp); /* instead: it is local */
+    uint8_t args;               /* octets of its arguments; else it has SGEs */
+    bool inline_data;           /* which may be its octets instead */
+    bool reserved;              /* for a feature that is not offered */
+} WorkType;
+
+static const WorkType work_types[] = {
+    [RNIC_SQ_SEND] = {
+        sq_check_source, sq_read_fence_waits, sq_begin_send,
+        .inline_data = true },
+    [RNIC_SQ_SEND_INVALIDATE] = {
+        sq_check_source, sq_read_fence_waits, sq_begin_send,
+        .inline_data = true },
+    [RNIC_SQ_RDMA_WRITE] = {
+        sq_check_write, sq_read_fence_waits, sq_begin_write,
+        .inline_data = true },
+    [RNIC_SQ_RDMA_READ] = { sq_check_read, sq_ord_waits, sq_begin_read },
+    [RNIC_SQ_RDMA_READ_INVALIDATE] = {
+        sq_check_read, sq_ord_waits, sq_begin_read },
+    [RNIC_SQ_FAST_REGISTER] = {
+        sq_check_fast_register, sq_never_waits, .execute = sq_fast_register,
+        .args = sizeof(struct rnic_fast_register_wqe) },
+    [RNIC_SQ_BIND_MW] = {
+        sq_check_bind, sq_never_waits, .execute = sq_bind,
+        .args = sizeof(struct rnic_bind_wqe) },
+    [RNIC_SQ_LOCAL_INVALIDATE] = {
+        sq_check_nothing, sq_local_fence_waits,
+        .execute = sq_local_invalidate },
+    [RNIC_SQ_IMMEDIATE] = { .reserved = true },
+    [RNIC_SQ_WRITE_IMMEDIATE] = { .reserved = true },
+    [RNIC_SQ_FETCH_ADD] = { .reserved = true },
+    [RNIC_SQ_COMPARE_SWAP] = { .reserved = true },
+};
+
+static bool sq_is_read(const RnicQp *qp)
+{
+    return sq_head(qp)->opcode == RNIC_SQ_RDMA_READ ||
+           sq_head(qp)->opcode == RNIC_SQ_RDMA_READ_INVALIDATE;
+}
+
+static unsigned sq_max_sge(const RnicQp *qp, const WorkType *type)
+{
+    if (!type->begin) {
+        return 0;
     }
+    return sq_is_read(qp) ? RNIC_MAX_READ_SGE
+           : sq_head(qp)->opcode == RNIC_SQ_RDMA_WRITE ? qp->max_write_sge
+           : qp->max_send_sge;
+}
+
+static bool sq_form_ok(const RnicQp *qp, const WorkType *type)
+{
+    const struct rnic_sq_wqe *wqe = sq_head(qp);
+    uint32_t data = le32_to_cpu(wqe->data_length);
+    unsigned max_sge = sq_max_sge(qp, type);
+    uint32_t max_data = 0;
+
+    if (wqe->flags & RNIC_WQE_INLINE) {
+        max_sge = 0;
+        max_data = RNIC_MAX_INLINE;
+    }
+    return !(wqe->flags & ~KNOWN_FLAGS) &&
+           (type->inline_data || !(wqe->flags & RNIC_WQE_INLINE)) &&
+           wqe->num_sge <= max_sge && data <= max_data &&
+           wqe->units == DIV_ROUND_UP(
+               HEADER + type->args + data +
+               wqe->num_sge * sizeof(struct rnic_sge), RNIC_SQ_UNIT);
+}
+
+/* NULL, with the completion status: there is none. */
+static const WorkType *sq_work_type(const RnicQp *qp,
+                                    enum rnic_wc_status *status)
+{
+    uint8_t opcode = sq_head(qp)->opcode;
+    const WorkType *type = opcode < ARRAY_SIZE(work_types)
+                           ? &work_types[opcode] : NULL;
+
+    *status = type && type->reserved ? RNIC_WC_UNSUPPORTED
+                                     : RNIC_WC_INVALID_WQE;
+    return type && type->check ? type : NULL;
+}
+
+/* The next WR cannot be done; it fails once those before it are complete. */
+static RnicSqStep sq_refuse(RnicQp *qp, enum rnic_wc_status status)
+{
     if (!QSIMPLEQ_EMPTY(&qp->sq.works)) {
-        return RNIC_SQ_EMPTY;   /* report it when those are complete */
+        return RNIC_SQ_EMPTY;
     }
     sq_fail_head(qp, status);
     return RNIC_SQ_FAILED;
@@ -603,7 +585,7 @@ static RnicSqStep sq_wait(RnicQp *qp)
 RnicSqStep rnic_sq_begin(RnicQp *qp, RnicJob *job)
 {
     enum rnic_wc_status status;
-    WorkClass class;
+    const WorkType *type;
 
     if (!qp->sq.fetched) {
         if (!sq_look(qp)) {
@@ -616,37 +598,30 @@ RnicSqStep rnic_sq_begin(RnicQp *qp, RnicJob *job)
             return sq_broken(qp);
         }
     }
-    class = sq_work_class(sq_head(qp)->opcode);
-    /* With ORD 0 a Read would wait for ever. */
-    if (sq_must_wait(qp, class) && !(class == CLASS_READ && qp->ord == 0)) {
+    type = sq_work_type(qp, &status);
+    if (qp->sq.works_count >= WORKS_MAX || (type && type->waits(qp))) {
         return sq_wait(qp);
     }
-    status = sq_check(qp, class);
+    if (type) {
+        status = sq_form_ok(qp, type) ? type->check(qp) : RNIC_WC_INVALID_WQE;
+    }
+    if (status == RNIC_WC_SUCCESS && type->execute) {
+        status = type->execute(qp);
+    }
     if (status != RNIC_WC_SUCCESS) {
-        if (!QSIMPLEQ_EMPTY(&qp->sq.works)) {
-            return RNIC_SQ_EMPTY;
-        }
-        sq_fail_head(qp, status);
-        return RNIC_SQ_FAILED;
+        return sq_refuse(qp, status);
     }
-    switch (class) {
-    case CLASS_SEND:
-        sq_begin_send(qp, job);
-        return RNIC_SQ_MESSAGE;
-    case CLASS_WRITE:
-        sq_begin_write(qp, job);
-        return RNIC_SQ_MESSAGE;
-    case CLASS_READ:
-        sq_begin_read(qp, job);
-        return RNIC_SQ_MESSAGE;
-    default:
-        return sq_begin_local(qp, class);
+    if (type->execute) {
+        sq_finish_head(qp);
+        return qp->state == RNIC_QPS_RTS ? RNIC_SQ_LOCAL : RNIC_SQ_FAILED;
     }
+    type->begin(qp, job);
+    return RNIC_SQ_MESSAGE;
 }
 
 void rnic_sq_sent(RnicQp *qp)
 {
-    if (sq_work_class(sq_head(qp)->opcode) == CLASS_READ) {
+    if (sq_is_read(qp)) {
         sq_advance(qp);
     } else {
         sq_finish_head(qp);
@@ -686,7 +661,7 @@ void rnic_sq_read_done(RnicQp *qp)
     sq_take_work(&qp->sq);
     sq_post_cqe(qp, work, status);
     g_free(work);
-    rnic_qp_work_error(qp, IWARP_TERM_RDMAP_LOCAL);
+    rnic_qp_local_error(qp, 0, IWARP_TERM_RDMAP_LOCAL);
 }
 
 /* A Terminate about a Read Request concerns the oldest Read (in order). */
@@ -734,8 +709,7 @@ unsigned rnic_sq_flush(RnicQp *qp, unsigned max)
     unsigned n = 0;
 
     /* A Read that was begun is among the works, its WQE is not new. */
-    if (qp->job.kind == RNIC_JOB_WORK &&
-        sq_work_class(sq_head(qp)->opcode) == CLASS_READ) {
+    if (qp->job.kind == RNIC_JOB_WORK && sq_is_read(qp)) {
         sq_advance(qp);
     }
     qp->job.kind = RNIC_JOB_NONE;

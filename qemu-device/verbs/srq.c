@@ -12,12 +12,11 @@
 #include "hw/rnic/base/trace.h"
 
 struct RnicSrq {
-    QemuMutex lock;             /* of what follows users */
-    uint32_t srqn;
+    RnicObject object;          /* its users: QPs */
     RnicPd *pd;                 /* held */
     uint32_t doorbell_page;
     RnicQueueMemory mem;
-    uint32_t users;             /* QPs; main loop only */
+    QemuMutex lock;             /* of what follows */
     uint32_t limit;
     bool limit_armed;
     bool failed;
@@ -60,8 +59,8 @@ static enum rnic_admin_status srq_check_create(RnicState *s,
 
 static void srq_fill_result(const RnicSrq *srq, struct rnic_admin_cqe *cqe)
 {
-    cqe->number = cpu_to_le32(srq->srqn);
-    cqe->srq.pdn = cpu_to_le32(rnic_pd_number(srq->pd));
+    cqe->number = cpu_to_le32(srq->object.number);
+    cqe->srq.pdn = cpu_to_le32(rnic_object_number(srq->pd));
     cqe->srq.depth = cpu_to_le32(srq->ring.depth);
     cqe->srq.limit = cpu_to_le32(srq->limit);
     cqe->srq.limit_armed = srq->limit_armed;
@@ -74,7 +73,7 @@ static void srq_set_limit(RnicSrq *srq, uint32_t limit)
 {
     srq->limit = limit;
     srq->limit_armed = limit != 0;
-    trace_rnic_srq_limit(srq->srqn, limit);
+    trace_rnic_srq_limit(srq->object.number, limit);
 }
 
 static void srq_init_from_command(RnicState *s, RnicSrq *srq,
@@ -110,8 +109,7 @@ enum rnic_admin_status rnic_srq_create(RnicState *s,
         return status;
     }
     srq = g_new0(RnicSrq, 1);
-    srq->srqn = rnic_table_insert(&s->srqs, srq);
-    if (!srq->srqn) {
+    if (!rnic_object_insert(&s->srqs, srq)) {
         rnic_queue_memory_free(s, &mem);
         g_free(srq);
         return RNIC_ST_INSUFFICIENT_RESOURCES;
@@ -119,9 +117,9 @@ enum rnic_admin_status rnic_srq_create(RnicState *s,
     qemu_mutex_init(&srq->lock);
     srq->mem = mem;
     srq_init_from_command(s, srq, sqe);
-    rnic_pd_ref(srq->pd);
+    rnic_object_ref(srq->pd);
     srq_fill_result(srq, cqe);
-    trace_rnic_srq_created(srq->srqn, rnic_pd_number(srq->pd), srq->ring.depth);
+    trace_rnic_srq_created(srq->object.number, rnic_object_number(srq->pd), srq->ring.depth);
     return RNIC_ST_OK;
 }
 
@@ -170,9 +168,9 @@ enum rnic_admin_status rnic_srq_modify(RnicState *s,
 
 static void srq_destroy(RnicState *s, RnicSrq *srq)
 {
-    trace_rnic_srq_destroyed(srq->srqn);
-    rnic_table_remove(&s->srqs, srq->srqn);
-    rnic_pd_unref(srq->pd);
+    trace_rnic_srq_destroyed(srq->object.number);
+    rnic_table_remove(&s->srqs, srq->object.number);
+    rnic_object_unref(srq->pd);
     rnic_queue_memory_free(s, &srq->mem);
     qemu_mutex_destroy(&srq->lock);
     g_free(srq);
@@ -187,7 +185,7 @@ enum rnic_admin_status rnic_srq_destroy(RnicState *s,
     if (!srq) {
         return RNIC_ST_INVALID_SRQ;
     }
-    if (srq->users) {
+    if (rnic_object_in_use(srq)) {
         return RNIC_ST_SRQ_IN_USE;
     }
     srq_destroy(s, srq);
@@ -219,11 +217,6 @@ RnicSrq *rnic_srq_get(RnicState *s, uint32_t srqn)
     return rnic_table_get(&s->srqs, srqn);
 }
 
-uint32_t rnic_srq_number(const RnicSrq *srq)
-{
-    return srq->srqn;
-}
-
 RnicPd *rnic_srq_pd(const RnicSrq *srq)
 {
     return srq->pd;
@@ -234,26 +227,16 @@ uint32_t rnic_srq_depth(const RnicSrq *srq)
     return srq->ring.depth;
 }
 
-void rnic_srq_ref(RnicSrq *srq)
-{
-    srq->users++;
-}
-
-void rnic_srq_unref(RnicSrq *srq)
-{
-    srq->users--;
-}
-
 static void srq_event(RnicState *s, RnicSrq *srq, enum rnic_async_event event)
 {
-    rnic_async_event(s, event, RNIC_RESOURCE_SRQ, srq->srqn, 0, 0);
+    rnic_async_event(s, event, RNIC_RESOURCE_SRQ, srq->object.number, 0, 0);
 }
 
 static void srq_fail(RnicState *s, RnicSrq *srq)
 {
     if (!srq->failed) {
         srq->failed = true;
-        trace_rnic_ub_srq_failed(srq->srqn, srq->ring.producer,
+        trace_rnic_ub_srq_failed(srq->object.number, srq->ring.producer,
                                  srq->ring.consumer);
         srq_event(s, srq, RNIC_AE_SRQ_CATASTROPHIC);
     }

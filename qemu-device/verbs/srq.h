@@ -33,15 +33,10 @@ bool rnic_srq_doorbell(RnicState *s, uint32_t page, uint32_t srqn);
 
 /* NULL if there is no such S-RQ. */
 RnicSrq *rnic_srq_get(RnicState *s, uint32_t srqn);
-uint32_t rnic_srq_number(const RnicSrq *srq);
 /* The PD that the STags in its WQEs are checked against (V6.3.5-8). */
 RnicPd *rnic_srq_pd(const RnicSrq *srq);
 /* The most WRs that may be outstanding. */
 uint32_t rnic_srq_depth(const RnicSrq *srq);
-
-/* A QP comes to use the S-RQ, or ceases to. */
-void rnic_srq_ref(RnicSrq *srq);
-void rnic_srq_unref(RnicSrq *srq);
 
 /*
  * Take a WQE for a message.  Raises the limit event when it is due.  UNREADABLE

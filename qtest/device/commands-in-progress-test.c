@@ -182,6 +182,46 @@ static void test_registrations_and_stop(void)
     qtest_quit(r->qts);
 }
 
+static struct rnic_admin_sqe connect_command(const RnicQp *qp)
+{
+    struct rnic_admin_sqe sqe = rnic_command(RNIC_ADMIN_CM_CONNECT);
+
+    sqe.connect.qpn = cpu_to_le32(qp->number);
+    sqe.connect.local = rnic_addr(wire_guest_ip(1), 0);
+    sqe.connect.remote = rnic_addr(wire_guest_ip(3), wire_free_port(3));
+    return sqe;
+}
+
+/* A command that takes the QP out of Idle is in progress: what its answer will
+ * be is not known, so that no connection is begun that it would end. */
+static void test_claimed_behind_modify(void)
+{
+    Connection *c = connection_prepare(&(ConnectionOptions) { });
+
+    for (int i = 0; i < ROUNDS; i++) {
+        struct rnic_admin_sqe modify = rnic_command(RNIC_ADMIN_MODIFY_QP);
+        struct rnic_admin_sqe connect = connect_command(&c->qp);
+        struct rnic_admin_cqe cqe;
+
+        modify.modify_qp.qpn = cpu_to_le32(c->qp.number);
+        modify.modify_qp.mask = cpu_to_le32(RNIC_QP_MODIFY_STATE);
+        modify.modify_qp.next_state = RNIC_QPS_ERROR;
+        rnic_admin_fill(c->r, &modify);
+        rnic_admin_fill(c->r, &connect);
+        rnic_admin_tail(c->r);
+        for (int j = 0; j < 2; j++) {
+            rnic_admin_completion(c->r, &cqe);
+            g_assert_cmpuint(le16_to_cpu(cqe.status), ==,
+                             cqe.command_id == modify.command_id
+                             ? RNIC_ST_OK : RNIC_ST_INVALID_STATE_CHANGE);
+        }
+        rnic_expect_no_cm(c->r);
+        g_assert_cmpuint(rnic_modify_qp_state(c->r, &c->qp, RNIC_QPS_IDLE), ==,
+                         RNIC_ST_OK);
+    }
+    connection_free(c);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -190,5 +230,7 @@ int main(int argc, char **argv)
     qtest_add_func("rnic/in-progress/destroyed-twice", test_destroyed_twice);
     qtest_add_func("rnic/in-progress/registrations-and-stop",
                    test_registrations_and_stop);
+    qtest_add_func("rnic/in-progress/claimed-behind-modify",
+                   test_claimed_behind_modify);
     return g_test_run();
 }
