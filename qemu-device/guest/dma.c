@@ -201,18 +201,12 @@ static void *dma_window_find(RnicState *s, RnicDmaMap *map, dma_addr_t addr,
 }
 
 bool rnic_dma_map_add(RnicState *s, RnicDmaMap *map, dma_addr_t addr,
-                      dma_addr_t len, bool *full)
+                      dma_addr_t len)
 {
-    *full = false;
-    while (len > 0) {
+    while (len > 0 && !rnic_dma_map_full(map)) {
         dma_addr_t part = len;
-        void *host;
+        void *host = dma_window_find(s, map, addr, &part);
 
-        if (map->count == RNIC_DMA_MAP_MAX) {
-            *full = true;
-            return false;
-        }
-        host = dma_window_find(s, map, addr, &part);
         map->in_window[map->count] = host != NULL;
         if (!host) {
             host = dma_map_ram(s, addr, &part, map->to_guest);

@@ -99,11 +99,16 @@ static inline void rnic_dma_map_init(RnicDmaMap *map, RnicDmaWindow *window,
 }
 
 /*
- * Append @len octets at @addr.  False when not all of it is RAM, or when the
- * map is full (*@full says which); spans appended before stay mapped.
+ * Append @len octets at @addr, or as many as the map takes.  False when not all of
+ * them are RAM; spans appended before stay mapped.
  */
 bool rnic_dma_map_add(RnicState *s, RnicDmaMap *map, dma_addr_t addr,
-                      dma_addr_t len, bool *full);
+                      dma_addr_t len);
+
+static inline bool rnic_dma_map_full(const RnicDmaMap *map)
+{
+    return map->count == RNIC_DMA_MAP_MAX;
+}
 
 /* Octets of all spans. */
 static inline size_t rnic_dma_map_octets(const RnicDmaMap *map)

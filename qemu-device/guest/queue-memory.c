@@ -89,28 +89,19 @@ void rnic_queue_memory_free(RnicState *s, RnicQueueMemory *mem)
     rnic_pages_free(&mem->pages);
 }
 
-typedef bool AccessFn(RnicState *s, dma_addr_t addr, void *buf, dma_addr_t n);
-
-static bool ring_write_part(RnicState *s, dma_addr_t addr, void *buf,
-                            dma_addr_t n)
-{
-    return rnic_dma_write(s, addr, buf, n);
-}
-
 static bool ring_access(RnicState *s, const RnicQueueMemory *mem,
                         uint64_t offset, void *buf, uint64_t len,
-                        AccessFn *fn)
+                        bool to_guest)
 {
-    while (len > 0) {
-        uint64_t run;
+    uint64_t run;
+
+    for (; len > 0; offset += run, buf += run, len -= run) {
         uint64_t addr = rnic_pages_translate(&mem->pages, offset, len, &run);
 
-        if (!fn(s, addr, buf, run)) {
+        if (!(to_guest ? rnic_dma_write(s, addr, buf, run)
+                       : rnic_dma_read(s, addr, buf, run))) {
             return false;
         }
-        offset += run;
-        buf += run;
-        len -= run;
     }
     return true;
 }
@@ -119,14 +110,14 @@ bool rnic_ring_read(RnicState *s, const RnicQueueMemory *mem, unsigned ring,
                     uint64_t offset, void *buf, uint64_t len)
 {
     return ring_access(s, mem, mem->ring_offset[ring] + offset, buf, len,
-                       rnic_dma_read);
+                       false);
 }
 
 bool rnic_ring_write(RnicState *s, const RnicQueueMemory *mem, unsigned ring,
                      uint64_t offset, const void *buf, uint64_t len)
 {
     return ring_access(s, mem, mem->ring_offset[ring] + offset, (void *)buf,
-                       len, ring_write_part);
+                       len, true);
 }
 
 static uint64_t word_address(const RnicQueueMemory *mem, uint64_t offset)

@@ -17,7 +17,7 @@ enum {
     FRAME_SPANS = 1024,
 };
 
-static void stream_update_handlers(RnicStream *st)
+void rnic_stream_update_handlers(RnicStream *st)
 {
     rnic_transport_set_handlers(st->transport, st->ctx,
                                 rnic_stream_watched(st)
@@ -29,35 +29,9 @@ static void stream_update_handlers(RnicStream *st)
 
 static void stream_free(RnicStream *st)
 {
-    if (st->in_use) {
-        return;                 /* stream_call_on_readable() will */
-    }
     g_free(st->rx_buffer);
     g_free(st->stage);
     g_free(st);
-}
-
-/* False: the stream is gone. */
-static bool stream_call_on_readable(RnicStream *st)
-{
-    st->in_use = true;
-    st->on_readable(st->opaque);
-    st->in_use = false;
-    if (st->detached) {
-        stream_free(st);
-        return false;
-    }
-    return true;
-}
-
-/* Transports that have octets for which nothing wakes them look for those. */
-bool rnic_stream_read_now(RnicStream *st)
-{
-    if (!stream_call_on_readable(st)) {
-        return false;
-    }
-    stream_update_handlers(st);
-    return true;
 }
 
 RnicStream *rnic_stream_new(const RnicStreamSetup *setup, AioContext *ctx,
@@ -96,7 +70,6 @@ RnicStream *rnic_stream_new(const RnicStreamSetup *setup, AioContext *ctx,
 
 void rnic_stream_close(RnicStream *st)
 {
-    st->detached = true;
     rnic_transport_cork(st->transport, false);
     rnic_linger(st->lingers, st->transport, g_steal_pointer(&st->stage),
                 st->stage_head, st->stage_tail);
@@ -105,7 +78,6 @@ void rnic_stream_close(RnicStream *st)
 
 void rnic_stream_abort(RnicStream *st)
 {
-    st->detached = true;
     rnic_transport_abort(st->transport);
     stream_free(st);
 }
@@ -113,20 +85,20 @@ void rnic_stream_abort(RnicStream *st)
 void rnic_stream_suspend(RnicStream *st)
 {
     st->suspended = true;
-    stream_update_handlers(st);
+    rnic_stream_update_handlers(st);
 }
 
 void rnic_stream_resume(RnicStream *st)
 {
     st->suspended = false;
-    stream_update_handlers(st);
+    rnic_stream_update_handlers(st);
 }
 
 void rnic_stream_pause_reading(RnicStream *st)
 {
     if (!st->read_paused) {
         st->read_paused = true;
-        stream_update_handlers(st);
+        rnic_stream_update_handlers(st);
     }
 }
 
@@ -134,7 +106,7 @@ void rnic_stream_resume_reading(RnicStream *st)
 {
     if (st->read_paused) {
         st->read_paused = false;
-        stream_update_handlers(st);
+        rnic_stream_update_handlers(st);
     }
 }
 
@@ -143,7 +115,7 @@ static void stream_set_blocked(RnicStream *st, bool blocked)
     st->blocked = blocked;
     if (st->write_handler != blocked) {
         st->write_handler = blocked;
-        stream_update_handlers(st);
+        rnic_stream_update_handlers(st);
     }
 }
 

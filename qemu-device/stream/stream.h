@@ -46,8 +46,6 @@ typedef struct RnicStream {
     bool write_handler;
     bool read_paused;
     bool suspended;             /* the VM is stopped: nothing is watched */
-    bool in_use;                /* by a function that frees it if detached */
-    bool detached;
     bool fin_wanted;            /* send FIN once the stage is empty */
     bool fin_sent;
     bool fin_received;
@@ -138,11 +136,9 @@ static inline bool rnic_stream_watched(const RnicStream *st)
     return !st->read_paused && !st->suspended;
 }
 
-/*
- * Call the read handler of a stream that is watched, as if something had
- * arrived.  False: it has closed the stream, which is gone.
- */
-bool rnic_stream_read_now(RnicStream *st);
+/* Something has been read outside of the read handler: what has come since then is
+ * for the handler. */
+void rnic_stream_update_handlers(RnicStream *st);
 
 /* Read into @iov; *@n is the octets with OK. */
 RnicIo rnic_stream_readv(RnicStream *st, const struct iovec *iov,

@@ -129,6 +129,7 @@ enum rnic_wc_status rnic_access_status(RnicAccessResult result)
         [RNIC_ACCESS_RIGHTS] = RNIC_WC_ACCESS_VIOLATION,
         [RNIC_ACCESS_WRAP] = RNIC_WC_WRAP,
         [RNIC_ACCESS_BOUNDS] = RNIC_WC_BASE_BOUNDS,
+        [RNIC_ACCESS_DMA] = RNIC_WC_QP_CATASTROPHIC,
     };
 
     return statuses[result];
@@ -156,34 +157,32 @@ static uint64_t target_run(const RnicTarget *target, uint64_t done,
                                 run);
 }
 
-bool rnic_target_map(RnicState *s, const RnicTarget *target, uint64_t len,
-                     RnicDmaMap *map, bool *full)
+RnicAccessResult rnic_target_map(RnicState *s, const RnicTarget *target,
+                                 uint64_t len, RnicDmaMap *map)
 {
     uint64_t run;
 
-    *full = false;
-    for (uint64_t done = 0; done < len; done += run) {
+    for (uint64_t done = 0; done < len && !rnic_dma_map_full(map);
+         done += run) {
         uint64_t addr = target_run(target, done, len - done, &run);
 
-        if (!rnic_dma_map_add(s, map, addr, run, full)) {
-            return false;
+        if (!rnic_dma_map_add(s, map, addr, run)) {
+            return RNIC_ACCESS_DMA;
         }
     }
-    return true;
+    return RNIC_ACCESS_OK;
 }
 
 RnicAccessResult rnic_tpt_map_sgl(RnicState *s, const RnicAccessor *who,
                                   const struct rnic_sge *sge, unsigned count,
                                   uint64_t offset, uint64_t len, uint8_t need,
-                                  RnicDmaMap *map, bool *dma_ok)
+                                  RnicDmaMap *map)
 {
     RnicAccessResult result = RNIC_ACCESS_OK;
     uint64_t size, part;
     RnicTarget target;
-    bool full;
 
-    *dma_ok = true;
-    for (; count && len; count--, sge++) {
+    for (; count && len && result == RNIC_ACCESS_OK; count--, sge++) {
         size = le32_to_cpu(sge->length);
         if (offset >= size) {
             offset -= size;
@@ -193,12 +192,8 @@ RnicAccessResult rnic_tpt_map_sgl(RnicState *s, const RnicAccessor *who,
         result = tpt_check_local(s, who, le32_to_cpu(sge->stag),
                                  le64_to_cpu(sge->to) + offset, part, need,
                                  &target);
-        if (result != RNIC_ACCESS_OK) {
-            break;
-        }
-        if (map && !rnic_target_map(s, &target, part, map, &full)) {
-            *dma_ok = full;
-            break;
+        if (map && result == RNIC_ACCESS_OK) {
+            result = rnic_target_map(s, &target, part, map);
         }
         offset = 0;
         len -= part;

@@ -53,6 +53,7 @@ typedef enum RnicAccessResult {
     RNIC_ACCESS_RIGHTS,
     RNIC_ACCESS_WRAP,
     RNIC_ACCESS_BOUNDS,
+    RNIC_ACCESS_DMA,            /* the check allows it, but not all is RAM */
 } RnicAccessResult;
 
 /* The completion status that says so. */
@@ -105,19 +106,19 @@ RnicAccessResult rnic_tpt_check_read_sink(RnicState *s,
 RnicAccessResult rnic_target_hold(const RnicTarget *target,
                                   const RnicAccessor *who, uint64_t *held);
 
-/* Map @len octets of @target, see rnic_dma_map_add(). */
-bool rnic_target_map(RnicState *s, const RnicTarget *target, uint64_t len,
-                     RnicDmaMap *map, bool *full);
+/* Map @len octets of @target, or as many as the map takes: OK or DMA. */
+RnicAccessResult rnic_target_map(RnicState *s, const RnicTarget *target,
+                                 uint64_t len, RnicDmaMap *map);
 
 /*
  * Check octets [offset, offset + len) of the @count SGEs for a local access that
  * needs the rights @need (RNIC_ACCESS_LOCAL_*), and with @map map them, or as many
- * of them as the map takes.  *@dma_ok: false when not all of that is RAM.
+ * of them as the map takes.
  */
 RnicAccessResult rnic_tpt_map_sgl(RnicState *s, const RnicAccessor *who,
                                   const struct rnic_sge *sge, unsigned count,
                                   uint64_t offset, uint64_t len, uint8_t need,
-                                  RnicDmaMap *map, bool *dma_ok);
+                                  RnicDmaMap *map);
 
 /*
  * Work requests and messages that change the TPT.  They end the turn's reading

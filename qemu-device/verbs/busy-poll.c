@@ -75,9 +75,11 @@ static const char *busy_poll_look(RnicQp *qp)
                     (int64_t)qp->s->config.busy_poll_us * SCALE_US;
 
     for (;;) {
-        if (!rnic_stream_read_now(st) || qp->state != RNIC_QPS_RTS) {
+        rnic_qp_readable(qp);
+        if (qp->stream != st || qp->state != RNIC_QPS_RTS) {
             return "the stream has ended";
         }
+        rnic_stream_update_handlers(st);
         if (qp->bytes_received != before) {
             return "answered";
         }

@@ -140,7 +140,7 @@ struct RnicQp {
 
     /* qp-state.c */
     QEMUTimer timer;            /* bounds the stay in Closing, Terminate */
-    bool flushing;              /* STILL_FLUSHING until flush.c is done */
+    bool flushing;              /* STILL_FLUSHING until that is done */
     bool quiet_error;           /* Terminate entered without an event */
     bool last_wqe_told;         /* see RNIC_QP_LAST_WQE_EVENT */
     uint8_t terminate_origin;
@@ -193,6 +193,8 @@ void rnic_qp_local_error(RnicQp *qp, enum rnic_async_event event,
 /* A Terminate has arrived. */
 void rnic_qp_terminate_received(RnicQp *qp, const IwarpTerminate *terminate,
                                 const IwarpSegment *segment);
+/* The stream's read handler, of the QP @opaque: a turn of receiving. */
+void rnic_qp_readable(void *opaque);
 /* The peer's FIN has arrived. */
 void rnic_qp_peer_closed(RnicQp *qp);
 /* The LLP failed: RNIC_IO_RESET or RNIC_IO_LOST. */
@@ -208,8 +210,8 @@ bool rnic_qp_transition_exists(uint8_t from, uint8_t to);
 enum rnic_admin_status rnic_qp_change_state(RnicQp *qp, uint8_t next);
 /* One turn in Closing, Terminate or Error. */
 void rnic_qp_closing_turn(RnicQp *qp);
-/* The stream's stage has been written, or the socket can take more of it. */
-void rnic_qp_output_progress(RnicQp *qp, RnicIo io);
+/* Write what the stream holds back, and look what comes of it. */
+void rnic_qp_flush_stream(RnicQp *qp);
 /* Drop the stream, if any, for Destroy QP and reset; no event. */
 void rnic_qp_drop_stream(RnicQp *qp, bool abort);
 
@@ -238,7 +240,7 @@ void rnic_sq_sent(RnicQp *qp);
 void rnic_sq_source_error(RnicQp *qp, RnicAccessResult result);
 /* Octets [offset, offset + len) of the WR fetched last, see rnic_tpt_map_sgl(). */
 RnicAccessResult rnic_sq_map(RnicQp *qp, uint64_t offset, uint64_t len,
-                             RnicDmaMap *map, bool *dma_ok);
+                             RnicDmaMap *map);
 /* The Read that awaits its response, NULL if none. */
 RnicSendWork *rnic_sq_current_read(RnicQp *qp);
 /* It is complete: all placed. */
@@ -257,7 +259,7 @@ RnicRingTake rnic_rq_take(RnicQp *qp);
 void rnic_rq_arm_limit(RnicQp *qp, uint32_t limit);
 /* Octets [offset, offset + len) of the WQE taken, see rnic_tpt_map_sgl(). */
 RnicAccessResult rnic_rq_map(RnicQp *qp, uint64_t offset, uint32_t len,
-                             RnicDmaMap *map, bool *dma_ok);
+                             RnicDmaMap *map);
 /* Complete the WQE taken with success. */
 void rnic_rq_complete(RnicQp *qp, uint32_t byte_len, bool solicited,
                       bool invalidated, uint32_t stag);
@@ -285,10 +287,5 @@ void rnic_transmit_rtr(RnicQp *qp, uint8_t rtr);
 
 /* One turn of receiving; the socket is readable. */
 void rnic_receive(RnicQp *qp);
-
-/* ----------------------------------------------------- flush.c */
-
-/* One turn of flushing; false when all is done. */
-bool rnic_flush_turn(RnicQp *qp, bool sq);
 
 #endif /* HW_RNIC_QP_INTERNAL_H */

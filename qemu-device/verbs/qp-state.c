@@ -25,6 +25,7 @@ enum {
     /* V6.2.3-5, V6.2.5-9: how long a silent peer can hold a QP. */
     CLOSE_TIMEOUT_MS = 10 * 1000,
     DISCARDED_PER_TURN = 64,
+    FLUSHED_PER_TURN = 256,
 };
 
 /* The main loop looks at it, see rnic_qp_claim(). */
@@ -129,6 +130,21 @@ void rnic_qp_state_cleanup(RnicQp *qp)
     timer_del(&qp->timer);
 }
 
+/* ------------------------------------------- flushing (V6.2.4-2) */
+
+/* In bounded turns, so that a deep queue cannot hold up the others.  False: all
+ * is done. */
+static bool qp_flush_turn(RnicQp *qp, bool sq)
+{
+    unsigned n = sq ? rnic_sq_flush(qp, FLUSHED_PER_TURN) : 0;
+
+    n += rnic_rq_flush(qp, FLUSHED_PER_TURN - n);
+    if (n) {
+        trace_rnic_qp_flushed(qp->qpn, n);
+    }
+    return n == FLUSHED_PER_TURN;
+}
+
 /* ---------------------------------------------------------- closing */
 
 static void start_closing(RnicQp *qp)
@@ -137,7 +153,7 @@ static void start_closing(RnicQp *qp)
     qp_start_close_timer(qp);
     rnic_stream_want_fin(qp->stream);
     rnic_qp_kick(qp);
-    rnic_qp_output_progress(qp, rnic_stream_flush(qp->stream));
+    rnic_qp_flush_stream(qp);
 }
 
 /* V6.2.5-11: flushed, closed both ways; event first, then Idle. */
@@ -157,7 +173,7 @@ static void closing_turn(RnicQp *qp)
         bad_close(qp);
         return;
     }
-    if (rnic_flush_turn(qp, false)) {
+    if (qp_flush_turn(qp, false)) {
         rnic_qp_kick(qp);
         return;
     }
@@ -196,7 +212,7 @@ static void enter_terminate(RnicQp *qp, enum rnic_async_event event,
         qp_async_event(qp, event);
     }
     rnic_qp_kick(qp);
-    rnic_qp_output_progress(qp, rnic_stream_flush(qp->stream));
+    rnic_qp_flush_stream(qp);
 }
 
 void rnic_qp_stream_error(RnicQp *qp, enum rnic_async_event event,
@@ -271,8 +287,10 @@ void rnic_qp_stream_failed(RnicQp *qp, RnicIo io)
     enter_error(qp, true, event);
 }
 
-void rnic_qp_output_progress(RnicQp *qp, RnicIo io)
+void rnic_qp_flush_stream(RnicQp *qp)
 {
+    RnicIo io = rnic_stream_flush(qp->stream);
+
     if (io == RNIC_IO_RESET || io == RNIC_IO_LOST) {
         rnic_qp_stream_failed(qp, io);
     } else if (io == RNIC_IO_OK && qp->state != RNIC_QPS_RTS) {
@@ -280,8 +298,11 @@ void rnic_qp_output_progress(RnicQp *qp, RnicIo io)
     }
 }
 
-/* In Terminate what arrives is ignored; the peer's FIN ends the state. */
-static void discard_input(RnicQp *qp)
+/*
+ * What is awaited is FIN.  Data during the close is an error (V6.2.5-7), in
+ * Terminate it is ignored.
+ */
+static void qp_await_fin(RnicQp *qp)
 {
     uint8_t sink[16 * 1024];
     struct iovec iov = { sink, sizeof(sink) };
@@ -290,60 +311,27 @@ static void discard_input(RnicQp *qp)
     for (int i = 0; i < DISCARDED_PER_TURN; i++) {
         RnicIo io = rnic_stream_readv(qp->stream, &iov, 1, &n);
 
-        if (io == RNIC_IO_EOF) {
+        switch (io) {
+        case RNIC_IO_OK:
+            if (qp->state == RNIC_QPS_CLOSING) {
+                bad_close(qp);
+                return;
+            }
+            break;
+        case RNIC_IO_BLOCKED:
+            return;
+        case RNIC_IO_EOF:
             rnic_stream_pause_reading(qp->stream);
             rnic_qp_kick(qp);
             return;
-        }
-        if (io == RNIC_IO_BLOCKED) {
-            return;
-        }
-        if (io != RNIC_IO_OK) {
+        default:
             rnic_qp_stream_failed(qp, io);
             return;
         }
     }
 }
 
-/* V6.2.5-7: data during the close is an error, FIN is what is awaited. */
-static void closing_input(RnicQp *qp)
-{
-    uint8_t octet;
-    struct iovec iov = { &octet, 1 };
-    size_t n;
-
-    switch (rnic_stream_readv(qp->stream, &iov, 1, &n)) {
-    case RNIC_IO_OK:
-        bad_close(qp);
-        break;
-    case RNIC_IO_EOF:
-        rnic_stream_pause_reading(qp->stream);
-        rnic_qp_kick(qp);
-        break;
-    case RNIC_IO_BLOCKED:
-        break;
-    default:
-        rnic_qp_stream_failed(qp, RNIC_IO_LOST);
-        break;
-    }
-}
-
-static void input_turn(RnicQp *qp)
-{
-    switch (qp->state) {
-    case RNIC_QPS_RTS:
-        rnic_receive(qp);
-        break;
-    case RNIC_QPS_CLOSING:
-        closing_input(qp);
-        break;
-    default:
-        discard_input(qp);
-        break;
-    }
-}
-
-static void qp_readable(void *opaque)
+void rnic_qp_readable(void *opaque)
 {
     RnicQp *qp = opaque;
 
@@ -351,7 +339,11 @@ static void qp_readable(void *opaque)
         return;
     }
     rnic_qp_begin_turn(qp);
-    input_turn(qp);
+    if (qp->state == RNIC_QPS_RTS) {
+        rnic_receive(qp);
+    } else {
+        qp_await_fin(qp);
+    }
     rnic_qp_end_turn(qp);
 }
 
@@ -363,7 +355,7 @@ static void qp_writable(void *opaque)
         return;
     }
     rnic_qp_begin_turn(qp);
-    rnic_qp_output_progress(qp, rnic_stream_flush(qp->stream));
+    rnic_qp_flush_stream(qp);
     if (qp->state == RNIC_QPS_RTS) {
         rnic_transmit(qp);
     }
@@ -382,28 +374,17 @@ static void tell_last_wqe(RnicQp *qp)
 
 void rnic_qp_closing_turn(RnicQp *qp)
 {
-    switch (qp->state) {
-    case RNIC_QPS_CLOSING:
+    if (qp->state == RNIC_QPS_CLOSING) {
         closing_turn(qp);
-        break;
-    case RNIC_QPS_TERMINATE:
-        if (rnic_flush_turn(qp, true)) {
-            rnic_qp_kick(qp);
-        }
-        tell_last_wqe(qp);
-        if (rnic_stream_has_ended(qp->stream)) {
-            enter_error(qp, false, 0);
-        }
-        break;
-    case RNIC_QPS_ERROR:
-        qp->flushing = rnic_flush_turn(qp, true);
-        if (qp->flushing) {
-            rnic_qp_kick(qp);
-        }
-        tell_last_wqe(qp);
-        break;
-    default:
-        break;
+        return;
+    }
+    qp->flushing = qp_flush_turn(qp, true);
+    if (qp->flushing) {
+        rnic_qp_kick(qp);
+    }
+    tell_last_wqe(qp);
+    if (qp->state == RNIC_QPS_TERMINATE && rnic_stream_has_ended(qp->stream)) {
+        enter_error(qp, false, 0);
     }
 }
 
@@ -424,18 +405,24 @@ bool rnic_qp_transition_exists(uint8_t from, uint8_t to)
     }
 }
 
-static enum rnic_admin_status leave_idle(RnicQp *qp, uint8_t next)
+static enum rnic_admin_status leave_error(RnicQp *qp)
 {
-    if (next == RNIC_QPS_RTS) {
-        return RNIC_ST_INVALID_LLP_STREAM;
+    if (qp->flushing || qp_flush_turn(qp, true)) {
+        return RNIC_ST_STILL_FLUSHING;
     }
-    enter_error(qp, false, 0);
+    qp->last_wqe_told = false;
+    qp_set_state(qp, RNIC_QPS_IDLE);
     return RNIC_ST_OK;
 }
 
-static void leave_rts(RnicQp *qp, uint8_t next)
+enum rnic_admin_status rnic_qp_change_state(RnicQp *qp, uint8_t next)
 {
+    if (qp->state == RNIC_QPS_ERROR) {
+        return leave_error(qp);
+    }
     switch (next) {
+    case RNIC_QPS_RTS:
+        return RNIC_ST_INVALID_LLP_STREAM;
     case RNIC_QPS_CLOSING:
         start_closing(qp);
         break;
@@ -446,29 +433,7 @@ static void leave_rts(RnicQp *qp, uint8_t next)
         enter_error(qp, true, 0);
         break;
     }
-}
-
-static enum rnic_admin_status leave_error(RnicQp *qp)
-{
-    if (qp->flushing || rnic_flush_turn(qp, true)) {
-        return RNIC_ST_STILL_FLUSHING;
-    }
-    qp->last_wqe_told = false;
-    qp_set_state(qp, RNIC_QPS_IDLE);
     return RNIC_ST_OK;
-}
-
-enum rnic_admin_status rnic_qp_change_state(RnicQp *qp, uint8_t next)
-{
-    switch (qp->state) {
-    case RNIC_QPS_IDLE:
-        return leave_idle(qp, next);
-    case RNIC_QPS_RTS:
-        leave_rts(qp, next);
-        return RNIC_ST_OK;
-    default:
-        return leave_error(qp);
-    }
 }
 
 /* ------------------------------------------------------ Idle to RTS */
@@ -484,8 +449,8 @@ void rnic_qp_enter_rts(RnicQp *qp, const RnicStreamSetup *setup,
                        uint64_t cookie)
 {
     qp->stream = rnic_stream_new(setup, qp->worker->sockets,
-                                 qp->worker->lingers, qp_readable, qp_writable,
-                                 qp);
+                                 qp->worker->lingers, rnic_qp_readable,
+                                 qp_writable, qp);
     qp->cookie = cookie;
     qp->mpa_revision = setup->agreed->revision;
     qp->mpa_flags = mpa_flags(setup->agreed);

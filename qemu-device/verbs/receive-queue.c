@@ -120,12 +120,12 @@ static RnicAccessor rq_receiver(const RnicQp *qp)
 }
 
 RnicAccessResult rnic_rq_map(RnicQp *qp, uint64_t offset, uint32_t len,
-                             RnicDmaMap *map, bool *dma_ok)
+                             RnicDmaMap *map)
 {
     RnicAccessor who = rq_receiver(qp);
 
     return rnic_tpt_map_sgl(qp->s, &who, qp->rq.wqe.sge, qp->rq.wqe.num_sge,
-                            offset, len, RNIC_ACCESS_LOCAL_WRITE, map, dma_ok);
+                            offset, len, RNIC_ACCESS_LOCAL_WRITE, map);
 }
 
 void rnic_rq_complete(RnicQp *qp, uint32_t byte_len, bool solicited,

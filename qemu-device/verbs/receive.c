@@ -167,7 +167,7 @@ static RnicAccessResult tagged_target(RnicQp *qp, uint32_t offset,
 
 static void place_failed(RnicQp *qp, PlaceKind kind, RnicAccessResult result)
 {
-    if (result == RNIC_ACCESS_OK) {     /* the DMA failed */
+    if (result == RNIC_ACCESS_DMA) {
         rnic_qp_local_error(qp, RNIC_AE_QP_CATASTROPHIC, IWARP_TERM_STREAM);
     } else if (kind == PLACE_RECEIVE) {
         fail_receive(qp, rnic_access_status(result), IWARP_TERM_RDMAP_LOCAL);
@@ -186,18 +186,17 @@ static bool place_map(RnicQp *qp, uint32_t offset, size_t *len, RnicDmaMap *map)
     PlaceKind kind = place_kind(seg->opcode);
     RnicAccessResult result;
     RnicTarget target;
-    bool ok = true;
-    bool full;
 
     if (kind == PLACE_RECEIVE) {
         result = rnic_rq_map(qp, (uint64_t)seg->message_offset + offset, *len,
-                             map, &ok);
+                             map);
     } else {
         result = tagged_target(qp, offset, *len, &target);
-        ok = result != RNIC_ACCESS_OK ||
-             rnic_target_map(qp->s, &target, *len, map, &full) || full;
+        if (result == RNIC_ACCESS_OK) {
+            result = rnic_target_map(qp->s, &target, *len, map);
+        }
     }
-    if (result == RNIC_ACCESS_OK && ok) {
+    if (result == RNIC_ACCESS_OK) {
         *len = rnic_dma_map_octets(map);
         return true;
     }
@@ -290,7 +289,6 @@ static void start_read_response(RnicQp *qp, const IwarpSegment *seg)
 static void start_receive(RnicQp *qp, const IwarpSegment *seg)
 {
     RnicAccessResult result;
-    bool dma_ok;
 
     if (seg->first) {
         RnicRingTake take = rnic_rq_take(qp);
@@ -306,8 +304,7 @@ static void start_receive(RnicQp *qp, const IwarpSegment *seg)
         fail_receive(qp, RNIC_WC_MESSAGE_TOO_LONG, IWARP_TERM_TOO_LONG);
         return;
     }
-    result = rnic_rq_map(qp, seg->message_offset, seg->payload_len, NULL,
-                         &dma_ok);
+    result = rnic_rq_map(qp, seg->message_offset, seg->payload_len, NULL);
     if (result != RNIC_ACCESS_OK) {
         fail_receive(qp, rnic_access_status(result), IWARP_TERM_RDMAP_LOCAL);
     }

@@ -285,23 +285,22 @@ static uint64_t sq_sgl_length(const RnicQp *qp)
 }
 
 RnicAccessResult rnic_sq_map(RnicQp *qp, uint64_t offset, uint64_t len,
-                             RnicDmaMap *map, bool *dma_ok)
+                             RnicDmaMap *map)
 {
     return rnic_tpt_map_sgl(qp->s, &qp->who, sq_sges(qp), sq_head(qp)->num_sge,
-                            offset, len, RNIC_ACCESS_LOCAL_READ, map, dma_ok);
+                            offset, len, RNIC_ACCESS_LOCAL_READ, map);
 }
 
 /* The whole source before its first octet is sent (7.4.1). */
 static enum rnic_wc_status sq_check_source(RnicQp *qp)
 {
     uint64_t len = sq_sgl_length(qp);
-    bool dma_ok;
 
     if (len > UINT32_MAX) {
         return RNIC_WC_INVALID_LENGTH;
     }
     /* Inline data has no SGE. */
-    return rnic_access_status(rnic_sq_map(qp, 0, len, NULL, &dma_ok));
+    return rnic_access_status(rnic_sq_map(qp, 0, len, NULL));
 }
 
 /* V8.1.3.2.1-3: STag zero is never a remote one; no octets, no check. */
@@ -630,8 +629,7 @@ void rnic_sq_sent(RnicQp *qp)
 
 void rnic_sq_source_error(RnicQp *qp, RnicAccessResult result)
 {
-    sq_fail_head(qp, result == RNIC_ACCESS_OK ? RNIC_WC_QP_CATASTROPHIC
-                                           : rnic_access_status(result));
+    sq_fail_head(qp, rnic_access_status(result));
 }
 
 /* ----------------------------------------------------------- reads */

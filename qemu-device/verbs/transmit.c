@@ -110,6 +110,7 @@ static void response_error(RnicQp *qp, RnicAccessResult result)
         [RNIC_ACCESS_WRAP] = { RNIC_AE_IRRQ_WRAP, IWARP_TERM_READ_WRAP },
         [RNIC_ACCESS_BOUNDS] = {
             RNIC_AE_IRRQ_BASE_BOUNDS, IWARP_TERM_READ_BOUNDS },
+        [RNIC_ACCESS_DMA] = { 0 },      /* no error of the peer's */
     };
     IwarpError error = {
         .fault = IWARP_FAULT_REJECTED,
@@ -117,6 +118,10 @@ static void response_error(RnicQp *qp, RnicAccessResult result)
         .echo = rnic_reads_head(qp)->echo,
     };
 
+    if (result == RNIC_ACCESS_DMA) {
+        rnic_qp_local_error(qp, RNIC_AE_QP_CATASTROPHIC, IWARP_TERM_STREAM);
+        return;
+    }
     iwarp_echo_advance_read(&error.echo, qp->job.offset);
     rnic_qp_stream_error(qp, errors[result].event, &error);
 }
@@ -126,12 +131,11 @@ static void response_error(RnicQp *qp, RnicAccessResult result)
  * before its first octet, and an invalidation in the middle takes effect.
  */
 static RnicAccessResult map_response(RnicQp *qp, uint32_t offset, uint32_t len,
-                                     RnicDmaMap *map, bool *dma_ok)
+                                     RnicDmaMap *map)
 {
     const IwarpReadRequest *r = &rnic_reads_head(qp)->request;
     RnicAccessResult result;
     RnicTarget target;
-    bool full;
 
     result = rnic_tpt_check_remote(qp->s, &qp->who, r->source_stag,
                                    r->source_to, r->size,
@@ -141,7 +145,7 @@ static RnicAccessResult map_response(RnicQp *qp, uint32_t offset, uint32_t len,
     }
     if (result == RNIC_ACCESS_OK) {
         target.offset += offset;
-        *dma_ok = rnic_target_map(qp->s, &target, len, map, &full) || full;
+        result = rnic_target_map(qp->s, &target, len, map);
     }
     return result;
 }
@@ -154,27 +158,21 @@ static bool map_payload(RnicQp *qp, uint32_t offset, uint32_t len,
                         RnicDmaMap *map)
 {
     bool response = qp->job.kind == RNIC_JOB_READ_RESPONSE;
-    RnicAccessResult result = RNIC_ACCESS_OK;
-    bool dma_ok = true;
+    RnicAccessResult result;
 
     if (len == 0) {
         return true;
     }
-    if (response) {
-        result = map_response(qp, offset, len, map, &dma_ok);
-    } else {
-        result = rnic_sq_map(qp, offset, len, map, &dma_ok);
-    }
-    if (result == RNIC_ACCESS_OK && dma_ok) {
+    result = response ? map_response(qp, offset, len, map)
+                      : rnic_sq_map(qp, offset, len, map);
+    if (result == RNIC_ACCESS_OK) {
         return true;
     }
     rnic_dma_unmap(qp->s, map);
-    if (!response) {
-        rnic_sq_source_error(qp, result);
-    } else if (result != RNIC_ACCESS_OK) {
+    if (response) {
         response_error(qp, result);
     } else {
-        rnic_qp_local_error(qp, RNIC_AE_QP_CATASTROPHIC, IWARP_TERM_STREAM);
+        rnic_sq_source_error(qp, result);
     }
     return false;
 }
@@ -216,30 +214,6 @@ static void stage_frame(RnicQp *qp, const IwarpTxSegment *seg,
     }
 }
 
-/* More pieces than a map takes: by way of a buffer. */
-static bool stage_scattered(RnicQp *qp, const IwarpTxSegment *seg)
-{
-    g_autofree uint8_t *payload = g_malloc(seg->payload_len);
-    struct iovec span = { payload, seg->payload_len };
-    RnicDmaMap map;
-    size_t len;
-
-    for (size_t done = 0; done < seg->payload_len; done += len) {
-        rnic_dma_map_init(&map, &qp->worker->window, false);
-        if (!map_payload(qp, qp->job.offset + done, seg->payload_len - done,
-                         &map)) {
-            return false;
-        }
-        rnic_guest_memory_begin();
-        len = iov_to_buf(map.iov, map.count, 0, payload + done,
-                         seg->payload_len - done);
-        rnic_guest_memory_end();
-        rnic_dma_unmap(qp->s, &map);
-    }
-    stage_frame(qp, seg, &span, 1);
-    return true;
-}
-
 /*
  * Large frames leave in pairs, while they are still in the processor's cache.  A
  * small frame may exceed the limit: the stage has room for one more.
@@ -253,14 +227,14 @@ static bool stage_has_room(const RnicStream *st, size_t payload)
 }
 
 /* False: no room in the stage, or the message has failed. */
-static bool stage_segment(RnicQp *qp, const IwarpTxSegment *seg)
+static bool stage_segment(RnicQp *qp, IwarpTxSegment *seg)
 {
     RnicStream *st = qp->stream;
     QEMU_UNINITIALIZED RnicDmaMap map;
     struct iovec span;
 
     if (!stage_has_room(st, seg->payload_len)) {
-        rnic_qp_output_progress(qp, rnic_stream_flush(st));
+        rnic_qp_flush_stream(qp);
         if (qp->stream != st || rnic_stream_blocked(st)) {
             return false;
         }
@@ -274,8 +248,9 @@ static bool stage_segment(RnicQp *qp, const IwarpTxSegment *seg)
         return false;
     }
     if (rnic_dma_map_octets(&map) < seg->payload_len) {
-        rnic_dma_unmap(qp->s, &map);
-        return stage_scattered(qp, seg);
+        /* More pieces than a map takes: a shorter segment. */
+        seg->payload_len = rnic_dma_map_octets(&map);
+        seg->last = false;
     }
     /* stage_frame() may complete the WR; its octets are copied by then. */
     stage_frame(qp, seg, map.iov, map.count);
@@ -311,7 +286,7 @@ void rnic_transmit(RnicQp *qp)
         }
     }
     if (qp->state == RNIC_QPS_RTS && !rnic_stream_blocked(st)) {
-        rnic_qp_output_progress(qp, rnic_stream_flush(st));
+        rnic_qp_flush_stream(qp);
     }
     if ((messages >= MESSAGES_PER_TURN || rnic_qp_turn_over(qp)) &&
         qp->state == RNIC_QPS_RTS) {
