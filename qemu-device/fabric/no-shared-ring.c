@@ -52,16 +52,6 @@ void rnic_shared_ring_tell(RnicSharedRing *ring)
 {
 }
 
-size_t rnic_shared_ring_room(RnicSharedRing *ring)
-{
-    return SIZE_MAX;
-}
-
-bool rnic_shared_ring_await_room(RnicSharedRing *ring)
-{
-    return false;
-}
-
 void *rnic_shared_ring_place(RnicSharedRing *ring, size_t len)
 {
     return NULL;
@@ -75,14 +65,4 @@ ssize_t rnic_shared_ring_read(RnicSharedRing *ring, const struct iovec *iov,
                               size_t count)
 {
     return -1;
-}
-
-const void *rnic_shared_ring_peek(const RnicSharedRing *ring, size_t *n)
-{
-    *n = 0;
-    return NULL;
-}
-
-void rnic_shared_ring_consume(RnicSharedRing *ring, size_t n)
-{
 }

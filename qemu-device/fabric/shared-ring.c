@@ -340,19 +340,6 @@ ssize_t rnic_shared_ring_write(RnicSharedRing *ring, const struct iovec *iov,
     return done;
 }
 
-size_t rnic_shared_ring_room(RnicSharedRing *ring)
-{
-    uint32_t used = ring_used(ring);
-
-    return ring->silent || ring_broken(ring, used) ? SIZE_MAX
-                                                   : ring_room(ring, used);
-}
-
-bool rnic_shared_ring_await_room(RnicSharedRing *ring)
-{
-    return ring_little_room(ring, ring_wait_for_room(ring));
-}
-
 void *rnic_shared_ring_place(RnicSharedRing *ring, size_t len)
 {
     uint32_t used = ring_used(ring);
@@ -381,19 +368,6 @@ bool rnic_shared_ring_waits(const RnicSharedRing *ring)
     return ring->waiting;
 }
 
-static void ring_taken(RnicSharedRing *ring, size_t n)
-{
-    ring->position += n;
-    qatomic_store_release(&ring->shared->tail, ring->position);
-}
-
-static void ring_tell_sender(RnicSharedRing *ring, uint32_t left)
-{
-    if (left <= ring->size / DRAINED) {
-        ring_tell(ring, &ring->shared->sender_waits);
-    }
-}
-
 ssize_t rnic_shared_ring_read(RnicSharedRing *ring, const struct iovec *iov,
                               size_t count)
 {
@@ -411,23 +385,11 @@ ssize_t rnic_shared_ring_read(RnicSharedRing *ring, const struct iovec *iov,
     n = ring_scatter(iov, count, ring_place(ring), octets);
     ring->waiting = n == 0;
     if (n > 0) {
-        ring_taken(ring, n);
+        ring->position += n;
+        qatomic_store_release(&ring->shared->tail, ring->position);
     }
-    ring_tell_sender(ring, octets - n);
+    if (octets - n <= ring->size / DRAINED) {
+        ring_tell(ring, &ring->shared->sender_waits);
+    }
     return n;
-}
-
-const void *rnic_shared_ring_peek(const RnicSharedRing *ring, size_t *n)
-{
-    uint32_t octets = ring_available(ring);
-
-    *n = octets <= ring->size ? octets : 0;
-    return ring_place(ring);
-}
-
-void rnic_shared_ring_consume(RnicSharedRing *ring, size_t n)
-{
-    ring->waiting = false;
-    ring_taken(ring, n);
-    ring_tell_sender(ring, ring_available(ring));
 }

@@ -92,14 +92,6 @@ ssize_t rnic_shared_ring_write(RnicSharedRing *ring, const struct iovec *iov,
 void rnic_shared_ring_tell(RnicSharedRing *ring);
 
 /*
- * The sender: octets that rnic_shared_ring_write() would take; SIZE_MAX where it
- * would fail.  And have the bell be rung as if that had found the ring full; false:
- * there is much room by now.
- */
-size_t rnic_shared_ring_room(RnicSharedRing *ring);
-bool rnic_shared_ring_await_room(RnicSharedRing *ring);
-
-/*
  * The sender: where its next @len octets go, for the caller to put them there;
  * NULL if they do not fit.  Then that they are there, for the receiver as with
  * rnic_shared_ring_write(), but it is never told.
@@ -110,13 +102,5 @@ void rnic_shared_ring_commit(RnicSharedRing *ring, size_t len);
 /* Octets put into @iov, 0 if there are none; -1 with errno: EPROTO. */
 ssize_t rnic_shared_ring_read(RnicSharedRing *ring, const struct iovec *iov,
                               size_t count);
-
-/*
- * The receiver: the next octets where they are, *@n of them, 0 also where
- * rnic_shared_ring_read() would fail.  The peer can still change them.  Then that
- * @n of those are done with: the sender may put others there.
- */
-const void *rnic_shared_ring_peek(const RnicSharedRing *ring, size_t *n);
-void rnic_shared_ring_consume(RnicSharedRing *ring, size_t n);
 
 #endif /* HW_RNIC_SHARED_RING_H */

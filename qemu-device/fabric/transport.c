@@ -70,16 +70,6 @@ void rnic_transport_cork(RnicTransport *t, bool corked)
     }
 }
 
-size_t rnic_transport_room(RnicTransport *t)
-{
-    return t->ops->room ? t->ops->room(t) : SIZE_MAX;
-}
-
-bool rnic_transport_await_room(RnicTransport *t)
-{
-    return t->ops->await_room && t->ops->await_room(t);
-}
-
 void *rnic_transport_reserve(RnicTransport *t, size_t len)
 {
     return t->ops->reserve ? t->ops->reserve(t, len) : NULL;
@@ -88,15 +78,4 @@ void *rnic_transport_reserve(RnicTransport *t, size_t len)
 void rnic_transport_commit(RnicTransport *t, size_t len)
 {
     t->ops->commit(t, len);
-}
-
-const void *rnic_transport_peek(RnicTransport *t, size_t *n)
-{
-    *n = 0;
-    return t->ops->peek ? t->ops->peek(t, n) : NULL;
-}
-
-void rnic_transport_consume(RnicTransport *t, size_t n)
-{
-    t->ops->consume(t, n);
 }

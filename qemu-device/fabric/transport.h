@@ -33,12 +33,8 @@ typedef struct RnicTransportOps {
 
     /* NULL: the transport has nothing of the kind. */
     void (*cork)(RnicTransport *t, bool corked);
-    size_t (*room)(RnicTransport *t);           /* with await_room */
-    bool (*await_room)(RnicTransport *t);
     void *(*reserve)(RnicTransport *t, size_t len);     /* with commit */
     void (*commit)(RnicTransport *t, size_t len);
-    const void *(*peek)(RnicTransport *t, size_t *n);   /* with consume */
-    void (*consume)(RnicTransport *t, size_t n);
 } RnicTransportOps;
 
 /* The first member of each transport's own structure. */
@@ -96,27 +92,11 @@ void rnic_transport_leave_loop(RnicTransport *t);
 void rnic_transport_cork(RnicTransport *t, bool corked);
 
 /*
- * Octets that a write is sure to take; SIZE_MAX: not known, or it would fail.
- * And have the writable handler called once there is much room; false: there is
- * by now.
- */
-size_t rnic_transport_room(RnicTransport *t);
-bool rnic_transport_await_room(RnicTransport *t);
-
-/*
  * Where the stream's next @len octets go, for the caller to put them there
  * without another copy; NULL: only by writing.  Then that they are there: the
  * peer is told when the transport is uncorked or written to next.
  */
 void *rnic_transport_reserve(RnicTransport *t, size_t len);
 void rnic_transport_commit(RnicTransport *t, size_t len);
-
-/*
- * The stream's next octets, *@n of them, where they are; the peer can still
- * change them.  0: only by reading, for now or, with NULL, at all.  Then that @n
- * of those are done with.
- */
-const void *rnic_transport_peek(RnicTransport *t, size_t *n);
-void rnic_transport_consume(RnicTransport *t, size_t n);
 
 #endif /* HW_RNIC_FABRIC_TRANSPORT_H */

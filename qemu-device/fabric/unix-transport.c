@@ -654,20 +654,6 @@ static ssize_t unix_writev(RnicTransport *t, const struct iovec *iov,
     return n ? n : unix_write_socket(u, iov, niov);
 }
 
-static size_t unix_room(RnicTransport *t)
-{
-    UnixTransport *u = unix_of(t);
-
-    return u->tx ? rnic_shared_ring_room(u->tx) : SIZE_MAX;
-}
-
-static bool unix_await_room(RnicTransport *t)
-{
-    UnixTransport *u = unix_of(t);
-
-    return u->tx && rnic_shared_ring_await_room(u->tx);
-}
-
 static void *unix_reserve(RnicTransport *t, size_t len)
 {
     UnixTransport *u = unix_of(t);
@@ -678,18 +664,6 @@ static void *unix_reserve(RnicTransport *t, size_t len)
 static void unix_commit(RnicTransport *t, size_t len)
 {
     rnic_shared_ring_commit(unix_of(t)->tx, len);
-}
-
-static const void *unix_peek(RnicTransport *t, size_t *n)
-{
-    UnixTransport *u = unix_of(t);
-
-    return u->rx ? rnic_shared_ring_peek(u->rx, n) : NULL;
-}
-
-static void unix_consume(RnicTransport *t, size_t n)
-{
-    rnic_shared_ring_consume(unix_of(t)->rx, n);
 }
 
 /* ----------------------------------------------------------------- end */
@@ -726,12 +700,8 @@ static const RnicTransportOps unix_ops = {
     .close = unix_close,
     .set_handlers = unix_set_handlers,
     .cork = unix_cork,
-    .room = unix_room,
-    .await_room = unix_await_room,
     .reserve = unix_reserve,
     .commit = unix_commit,
-    .peek = unix_peek,
-    .consume = unix_consume,
 };
 
 RnicTransport *rnic_unix_transport_new(int fd, bool with_rings,

@@ -128,7 +128,6 @@ static void put_random(Pair *p, GRand *rand, uint64_t *position)
     for (size_t i = 0; i < len; i++) {
         octets[i] = octet_at(*position + i);
     }
-    g_assert_cmpuint(rnic_shared_ring_room(p->tx), ==, room);
     n = rnic_shared_ring_write(p->tx, iov, cut(rand, octets, len, iov));
     g_assert_cmpint(n, ==, MIN(len, room));
     *position += n;
@@ -169,31 +168,10 @@ static void get_random(Pair *p, GRand *rand, uint64_t *position)
     *position += n;
 }
 
-/* The same, in place. */
-static void get_at_once(Pair *p, GRand *rand, uint64_t *position)
-{
-    size_t filled = word(p, HEAD) - word(p, TAIL);
-    uint32_t tail = word(p, TAIL);
-    const uint8_t *octets;
-    size_t n;
-
-    octets = rnic_shared_ring_peek(p->rx, &n);
-    g_assert_cmpuint(n, ==, filled);
-    if (n) {
-        n = MIN(n, g_rand_int_range(rand, 1, LONGEST));
-        for (size_t i = 0; i < n; i++) {
-            g_assert_cmphex(octets[i], ==, octet_at(*position + i));
-        }
-        g_assert_cmphex(word(p, TAIL), ==, tail);
-        rnic_shared_ring_consume(p->rx, n);
-        *position += n;
-    }
-}
-
 static void test_octets(void)
 {
     static void (*const steps[])(Pair *, GRand *, uint64_t *) = {
-        put_random, put_at_once, get_random, get_at_once };
+        put_random, put_at_once, get_random };
     g_autoptr(GRand) rand = g_rand_new_with_seed(1);
     uint64_t written = 0, read = 0;
     Pair p;
@@ -263,7 +241,7 @@ static void test_receiver_waits(void)
     rnic_shared_ring_tell(p.tx);
     g_assert_true(rung(p.rx, 0));
     g_assert_true(rnic_shared_ring_rung(p.rx));
-    rnic_shared_ring_consume(p.rx, 2);
+    g_assert_cmpint(get(p.rx, octets, sizeof(octets)), ==, 2);
     /* Nobody has found it empty yet. */
     g_assert_false(rnic_shared_ring_waits(p.rx));
     pair_cleanup(&p);
@@ -293,7 +271,7 @@ static void test_told_of_much(void)
     pair_cleanup(&p);
 }
 
-static void check_sender_waits(size_t (*take)(RnicSharedRing *ring, size_t len))
+static void test_sender_waits(void)
 {
     g_autofree uint8_t *octets = g_malloc0(RNIC_SHARED_RING_SIZE + 1);
     uint32_t left = RNIC_SHARED_RING_SIZE;
@@ -307,7 +285,7 @@ static void check_sender_waits(size_t (*take)(RnicSharedRing *ring, size_t len))
     g_assert_cmpuint(word(&p, SENDER_WAITS), ==, 1);
     while (left > RNIC_SHARED_RING_SIZE / 2) {
         g_assert_false(rung(p.tx, 0));
-        left -= take(p.rx, 10000);
+        left -= get(p.rx, octets, 10000);
     }
     g_assert_true(rung(p.tx, 0));
     g_assert_true(rnic_shared_ring_rung(p.tx));
@@ -316,48 +294,6 @@ static void check_sender_waits(size_t (*take)(RnicSharedRing *ring, size_t len))
     g_assert_cmpuint(word(&p, SENDER_WAITS), ==, 2);
     g_assert_false(rung(p.tx, 0));
     pair_cleanup(&p);
-}
-
-static size_t take_by_copying(RnicSharedRing *ring, size_t len)
-{
-    g_autofree uint8_t *octets = g_malloc(len);
-
-    return get(ring, octets, len);
-}
-
-static size_t take_in_place(RnicSharedRing *ring, size_t len)
-{
-    rnic_shared_ring_consume(ring, len);
-    return len;
-}
-
-/* Not full, but too full for the sender's next piece. */
-static void test_sender_awaits_room(void)
-{
-    g_autofree uint8_t *octets = g_malloc0(RNIC_SHARED_RING_SIZE);
-    Pair p;
-
-    pair_init(&p);
-    g_assert_cmpuint(rnic_shared_ring_room(p.tx), ==, RNIC_SHARED_RING_SIZE);
-    g_assert_cmpint(put(p.tx, octets, RNIC_SHARED_RING_SIZE - 5), ==,
-                    RNIC_SHARED_RING_SIZE - 5);
-    g_assert_true(rnic_shared_ring_rung(p.rx));
-    g_assert_cmpuint(rnic_shared_ring_room(p.tx), ==, 5);
-    g_assert_true(rnic_shared_ring_await_room(p.tx));
-    g_assert_cmpuint(word(&p, SENDER_WAITS), ==, 1);
-    g_assert_cmpint(get(p.rx, octets, 1000), ==, 1000);
-    g_assert_false(rung(p.tx, 0));
-    take_in_place(p.rx, RNIC_SHARED_RING_SIZE / 2);
-    g_assert_true(rung(p.tx, 0));
-    g_assert_true(rnic_shared_ring_rung(p.tx));
-    g_assert_false(rnic_shared_ring_await_room(p.tx));
-    pair_cleanup(&p);
-}
-
-static void test_sender_waits(void)
-{
-    check_sender_waits(take_by_copying);
-    check_sender_waits(take_in_place);
 }
 
 /* ------------------------------------------------------- two at a time */
@@ -477,13 +413,10 @@ static void test_ping_pong(void)
 static void test_broken(void)
 {
     uint8_t octets[100] = { };
-    size_t n;
     Pair p;
 
     pair_init(&p);
     set_word(&p, HEAD, RNIC_SHARED_RING_SIZE + 1);
-    rnic_shared_ring_peek(p.rx, &n);
-    g_assert_cmpuint(n, ==, 0);
     g_assert_cmpint(get(p.rx, octets, sizeof(octets)), ==, -1);
     g_assert_cmpint(errno, ==, EPROTO);
     set_word(&p, HEAD, -1);
@@ -493,9 +426,6 @@ static void test_broken(void)
     g_assert_cmpint(put(p.tx, octets, sizeof(octets)), ==, -1);
     g_assert_cmpint(errno, ==, EPROTO);
     g_assert_null(rnic_shared_ring_place(p.tx, 1));
-    /* It is for the write to fail. */
-    g_assert_cmpuint(rnic_shared_ring_room(p.tx), ==, SIZE_MAX);
-    g_assert_false(rnic_shared_ring_await_room(p.tx));
     /* What an end has published it does not believe itself. */
     set_word(&p, TAIL, 0);
     set_word(&p, HEAD, 77);
@@ -520,7 +450,6 @@ static void test_receiver_gone(void)
     g_clear_pointer(&p.rx, rnic_shared_ring_free);
     g_assert_true(rung(p.tx, 0));
     g_assert_false(rnic_shared_ring_rung(p.tx));
-    g_assert_cmpuint(rnic_shared_ring_room(p.tx), ==, SIZE_MAX);
     g_assert_cmpint(put(p.tx, octets, 1), ==, -1);
     g_assert_cmpint(errno, ==, EPIPE);
     pair_cleanup(&p);
@@ -609,8 +538,6 @@ int main(int argc, char **argv)
     g_test_add_func("/rnic/shared-ring/receiver-waits", test_receiver_waits);
     g_test_add_func("/rnic/shared-ring/told-of-much", test_told_of_much);
     g_test_add_func("/rnic/shared-ring/sender-waits", test_sender_waits);
-    g_test_add_func("/rnic/shared-ring/sender-awaits-room",
-                    test_sender_awaits_room);
     g_test_add_func("/rnic/shared-ring/threads", test_threads);
     g_test_add_func("/rnic/shared-ring/ping-pong", test_ping_pong);
     g_test_add_func("/rnic/shared-ring/broken", test_broken);
