@@ -93,11 +93,6 @@ static inline unsigned iwarp_term_etype(IwarpTermCode term)
     return term >> 8 & 15;
 }
 
-static inline unsigned iwarp_term_errcode(IwarpTermCode term)
-{
-    return term & 255;
-}
-
 /* A short name of a registered term code, NULL when there is none. */
 const char *iwarp_term_name(IwarpTermCode term);
 

@@ -72,10 +72,4 @@ static inline size_t iwarp_marker_count(unsigned pos, size_t content)
     return content <= first ? 0 : 1 + (content - first - 1) / IWARP_MARKER_GAP;
 }
 
-/*
- * The largest ULPDU whose FPDU, with its markers, fits a TCP segment of @emss
- * octets (RFC 5044 section 4.5), within 128..64768.
- */
-uint16_t iwarp_mulpdu(size_t emss, bool markers);
-
 #endif /* IWARP_MPA_FPDU_H */

@@ -274,17 +274,6 @@ int iwarp_tx_frame(const IwarpTx *tx, const IwarpTxSegment *seg,
     return (int)at.count;
 }
 
-size_t iwarp_tx_spans(const IwarpTx *tx, size_t payload_spans)
-{
-    size_t spans = payload_spans + 2;
-
-    if (tx->markers) {
-        /* Each marker is a span and may cut one in two. */
-        spans += 2 * iwarp_marker_count(0, iwarp_fpdu_content(tx->mulpdu));
-    }
-    return spans;
-}
-
 static size_t tx_copy_plain(const struct iovec *iov, size_t count,
                             uint8_t *out)
 {
@@ -342,19 +331,4 @@ size_t iwarp_tx_terminate(const IwarpTx *tx, const IwarpError *error,
     int n = iwarp_tx_frame(tx, &seg, NULL, 0, frame, ends, 2);
 
     return iwarp_tx_copy(tx, ends, (size_t)n, out);
-}
-
-size_t iwarp_iov_skip(struct iovec *iov, size_t count, size_t n)
-{
-    size_t i;
-
-    for (i = 0; i < count && n >= iov[i].iov_len; i++) {
-        n -= iov[i].iov_len;
-        iov[i].iov_len = 0;
-    }
-    if (i < count) {
-        iov[i].iov_base = (uint8_t *)iov[i].iov_base + n;
-        iov[i].iov_len -= n;
-    }
-    return i;
 }

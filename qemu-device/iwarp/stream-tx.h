@@ -7,10 +7,7 @@
  *
  * It must not touch sockets, allocate, or change its state while framing:
  * iwarp_tx_frame() takes a const stream, iwarp_tx_commit() moves it on.
- * Framing the same segment again before the commit gives the same octets, so
- * that a caller whose socket took half a frame, and who may not keep guest
- * memory mapped meanwhile, frames it anew later and skips what has left
- * (iwarp_iov_skip).  An IwarpTx may also be copied as a snapshot.
+ * Framing the same segment again before the commit gives the same octets.
  *
  * With CRC in use a frame has to be copied (iwarp_tx_copy): octets that may
  * change until they are sent have no CRC.
@@ -119,9 +116,6 @@ uint32_t iwarp_tx_max_payload(const IwarpTx *tx, IwarpOpcode opcode,
 void iwarp_tx_segment(const IwarpTx *tx, const IwarpTxMessage *msg,
                       uint32_t offset, IwarpTxSegment *seg);
 
-/* Spans a frame may need for @payload_spans spans of payload. */
-size_t iwarp_tx_spans(const IwarpTx *tx, size_t payload_spans);
-
 enum {
     IWARP_TX_BAD_SEGMENT = -1,  /* unknown opcode, header length not the
                                  * opcode's, ULPDU above 65535, or spans that
@@ -166,12 +160,5 @@ enum {
  */
 size_t iwarp_tx_terminate(const IwarpTx *tx, const IwarpError *error,
                           IwarpTxFrame *frame, uint8_t *out);
-
-/*
- * Drop the first @n octets of the @count spans at @iov, in place: leading
- * spans are emptied, the first one left is cut.  Returns the index of the
- * first span with octets left, @count if none.
- */
-size_t iwarp_iov_skip(struct iovec *iov, size_t count, size_t n);
 
 #endif /* IWARP_STREAM_TX_H */

@@ -6,13 +6,9 @@
 
 #include "qemu/osdep.h"
 #include "hw/rnic/guest/dma.h"
+#include "hw/rnic/iwarp/ddp.h"
 #include "entry.h"
 #include "hw/rnic/base/trace.h"
-
-static bool tpt_wraps(uint64_t to, uint64_t len)
-{
-    return len && to > UINT64_MAX - (len - 1);
-}
 
 /* What @stag names with its index and key, if it is Valid. */
 static const RnicStag *tpt_valid(RnicState *s, uint32_t stag)
@@ -26,7 +22,7 @@ static const RnicStag *tpt_valid(RnicState *s, uint32_t stag)
 RnicAccessResult rnic_tpt_check_range(uint64_t base, uint64_t length,
                                       uint64_t to, uint64_t len)
 {
-    if (tpt_wraps(to, len)) {
+    if (iwarp_to_wraps(to, len)) {
         return RNIC_ACCESS_WRAP;
     }
     return to >= base && to - base <= length && len <= length - (to - base)
@@ -74,7 +70,7 @@ static RnicAccessResult tpt_check_zero(const RnicAccessor *who, uint64_t to,
     if (!who->stag_zero) {
         return RNIC_ACCESS_INVALID_STAG;
     }
-    if (tpt_wraps(to, len)) {
+    if (iwarp_to_wraps(to, len)) {
         return RNIC_ACCESS_WRAP;
     }
     *target = (RnicTarget) { .offset = to };

@@ -5,6 +5,7 @@
  */
 
 #include "qemu/osdep.h"
+#include "hw/rnic/iwarp/ddp.h"
 #include "entry.h"
 #include "hw/rnic/base/trace.h"
 
@@ -46,7 +47,7 @@ static bool va_ok(const RnicPages *pages, uint64_t first_byte_offset,
                   uint64_t va, uint64_t length)
 {
     return rnic_pages_within(pages, va) == first_byte_offset &&
-           (length == 0 || va <= UINT64_MAX - (length - 1));
+           !iwarp_to_wraps(va, length);
 }
 
 enum rnic_admin_status rnic_registration_fits(const RnicRegistration *r,
