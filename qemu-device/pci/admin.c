@@ -153,14 +153,14 @@ static const AdminCommand commands[] = {
         TPT(rnic_tpt_register_shared, shared_mr), PDN(shared_mr),
         .reserved = { RESERVED(shared_mr.reserved) } },
     [RNIC_ADMIN_QUERY_MR] = {
-        TPT(rnic_tpt_query_mr, object), .bulk = true },
+        TPT(rnic_tpt_query, object), .bulk = true },
     [RNIC_ADMIN_DEALLOC_STAG] = {
         TPT(rnic_tpt_dealloc, object) },
     [RNIC_ADMIN_ALLOC_MW] = {
         TPT(rnic_tpt_alloc_mw, alloc_stag), PDN(alloc_stag),
         .reserved = { RESERVED(alloc_stag.reserved) } },
     [RNIC_ADMIN_QUERY_MW] = {
-        TPT(rnic_tpt_query_mw, object), .bulk = true },
+        TPT(rnic_tpt_query, object), .bulk = true },
     [RNIC_ADMIN_CM_LISTEN] = {
         REQUEST(rnic_cm_listen, listen),
         .reserved = { RESERVED(listen.reserved),

@@ -317,20 +317,29 @@ static enum rnic_admin_status register_end(RnicAdminRequest *q)
     return RNIC_ST_OK;
 }
 
-enum rnic_admin_status rnic_tpt_register(RnicAdminRequest *q)
+/* Begin, read the list, if there is one, part by part, and end. */
+static enum rnic_admin_status
+list_work(RnicAdminRequest *q,
+          enum rnic_admin_status (*begin)(RnicAdminRequest *q),
+          enum rnic_admin_status (*end)(RnicAdminRequest *q))
 {
-    enum rnic_admin_status status = q->work ? RNIC_ST_OK : register_begin(q);
+    enum rnic_admin_status status = q->work ? RNIC_ST_OK : begin(q);
 
-    if (status == RNIC_ST_OK) {
+    if (status == RNIC_ST_OK && q->work) {
         status = list_continue(q);
     }
     if (status == RNIC_ST_OK) {
-        status = register_end(q);
+        status = end(q);
     }
     if (status != RNIC_ADMIN_LATER) {
         rnic_tpt_cancel(q);
     }
     return status;
+}
+
+enum rnic_admin_status rnic_tpt_register(RnicAdminRequest *q)
+{
+    return list_work(q, register_begin, register_end);
 }
 
 /* ------------------------------------------------------ reregister */
@@ -470,18 +479,12 @@ static enum rnic_admin_status reregister_end(RnicAdminRequest *q)
 
 enum rnic_admin_status rnic_tpt_reregister(RnicAdminRequest *q)
 {
-    enum rnic_admin_status status = q->work ? RNIC_ST_OK : reregister_begin(q);
+    enum rnic_admin_status status = list_work(q, reregister_begin,
+                                              reregister_end);
 
-    if (status == RNIC_ST_OK && q->work) {
-        status = list_continue(q);
-    }
-    if (status == RNIC_ST_OK) {
-        status = reregister_end(q);
-    }
     if (status == RNIC_ADMIN_LATER) {
         return status;
     }
-    rnic_tpt_cancel(q);
     trace_rnic_mr_reregistered(le32_to_cpu(q->sqe.register_mr.stag) >> 8,
                                status);
     return status == RNIC_ST_OK ? status : reregister_fail(q, status);

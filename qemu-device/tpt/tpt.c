@@ -218,8 +218,9 @@ static void tpt_fill_entry(RnicState *s, uint32_t index, const RnicStag *entry,
 }
 
 /* V7.7-1, V7.10.3-1: each verb for its own kind only. */
-static enum rnic_admin_status tpt_query(RnicAdminRequest *q, bool window)
+enum rnic_admin_status rnic_tpt_query(RnicAdminRequest *q)
 {
+    bool window = le16_to_cpu(q->sqe.opcode) == RNIC_ADMIN_QUERY_MW;
     uint32_t stag = le32_to_cpu(q->sqe.object.number);
     struct rnic_mr_attr attr = { };
     const RnicStag *entry;
@@ -234,16 +235,6 @@ static enum rnic_admin_status tpt_query(RnicAdminRequest *q, bool window)
     rnic_tpt_read_unlock(q->s);
     return found ? rnic_bulk_write(q->s, &q->sqe, &attr, sizeof(attr))
                  : RNIC_ST_INVALID_STAG;
-}
-
-enum rnic_admin_status rnic_tpt_query_mr(RnicAdminRequest *q)
-{
-    return tpt_query(q, false);
-}
-
-enum rnic_admin_status rnic_tpt_query_mw(RnicAdminRequest *q)
-{
-    return tpt_query(q, true);
 }
 
 /* 7.9: the key is not looked at; windows hold a region. */

@@ -153,8 +153,7 @@ enum rnic_admin_status rnic_tpt_alloc_stag(RnicAdminRequest *q);
 enum rnic_admin_status rnic_tpt_register(RnicAdminRequest *q);
 enum rnic_admin_status rnic_tpt_reregister(RnicAdminRequest *q);
 enum rnic_admin_status rnic_tpt_register_shared(RnicAdminRequest *q);
-enum rnic_admin_status rnic_tpt_query_mr(RnicAdminRequest *q);
-enum rnic_admin_status rnic_tpt_query_mw(RnicAdminRequest *q);
+enum rnic_admin_status rnic_tpt_query(RnicAdminRequest *q);     /* MR, MW */
 enum rnic_admin_status rnic_tpt_dealloc(RnicAdminRequest *q);
 enum rnic_admin_status rnic_tpt_alloc_mw(RnicAdminRequest *q);
 
