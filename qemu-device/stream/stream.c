@@ -152,11 +152,14 @@ static void stream_set_cork(RnicStream *st, bool corked)
     }
 }
 
-RnicIo rnic_stream_flush(RnicStream *st)
+RnicIo rnic_stream_flush(RnicStream *st, bool more)
 {
     size_t staged = st->stage_tail - st->stage_head;
     ssize_t sent = 0;
 
+    if (more) {
+        stream_set_cork(st, true);
+    }
     if (staged) {
         sent = rnic_transport_write(st->transport, st->stage + st->stage_head,
                                     staged);
@@ -173,7 +176,7 @@ RnicIo rnic_stream_flush(RnicStream *st)
     if (st->blocked) {
         return RNIC_IO_BLOCKED;
     }
-    stream_set_cork(st, false);
+    stream_set_cork(st, more);
     if (st->fin_wanted && !st->fin_sent) {
         rnic_transport_shut_down(st->transport);
         st->fin_sent = true;

@@ -145,10 +145,12 @@ RnicIo rnic_stream_readv(RnicStream *st, const struct iovec *iov,
                          size_t count, size_t *n);
 
 /*
- * Write the stage; BLOCKED: the writable handler will be called.  Else nothing is
- * held back any more; sends FIN behind it if wanted.
+ * Write the stage; BLOCKED: the writable handler will be called.  @more: the end
+ * of it may wait for what follows in the same turn, to leave in one packet or to be
+ * found by a peer that is told once.  Else nothing is held back any more.  Sends
+ * FIN behind it if wanted.
  */
-RnicIo rnic_stream_flush(RnicStream *st);
+RnicIo rnic_stream_flush(RnicStream *st, bool more);
 
 /* Octets that small frames may still take in the stage. */
 size_t rnic_stream_stage_room(const RnicStream *st);

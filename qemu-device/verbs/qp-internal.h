@@ -210,8 +210,8 @@ bool rnic_qp_transition_exists(uint8_t from, uint8_t to);
 enum rnic_admin_status rnic_qp_change_state(RnicQp *qp, uint8_t next);
 /* One turn in Closing, Terminate or Error. */
 void rnic_qp_closing_turn(RnicQp *qp);
-/* Write what the stream holds back, and look what comes of it. */
-void rnic_qp_flush_stream(RnicQp *qp);
+/* rnic_stream_flush(), and look what comes of it. */
+void rnic_qp_flush_stream(RnicQp *qp, bool more);
 /* Drop the stream, if any, for Destroy QP and reset; no event. */
 void rnic_qp_drop_stream(RnicQp *qp, bool abort);
 

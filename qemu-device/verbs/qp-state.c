@@ -63,7 +63,7 @@ void rnic_qp_drop_stream(RnicQp *qp, bool abort)
         rnic_stream_abort(st);
     } else {
         /* As much as the host's socket takes still goes out. */
-        rnic_stream_flush(st);
+        rnic_stream_flush(st, false);
         rnic_stream_close(st);
     }
     stream_is_gone(qp);
@@ -153,7 +153,7 @@ static void start_closing(RnicQp *qp)
     qp_start_close_timer(qp);
     rnic_stream_want_fin(qp->stream);
     rnic_qp_kick(qp);
-    rnic_qp_flush_stream(qp);
+    rnic_qp_flush_stream(qp, false);
 }
 
 /* V6.2.5-11: flushed, closed both ways; event first, then Idle. */
@@ -212,7 +212,7 @@ static void enter_terminate(RnicQp *qp, enum rnic_async_event event,
         qp_async_event(qp, event);
     }
     rnic_qp_kick(qp);
-    rnic_qp_flush_stream(qp);
+    rnic_qp_flush_stream(qp, false);
 }
 
 void rnic_qp_stream_error(RnicQp *qp, enum rnic_async_event event,
@@ -287,9 +287,9 @@ void rnic_qp_stream_failed(RnicQp *qp, RnicIo io)
     enter_error(qp, true, event);
 }
 
-void rnic_qp_flush_stream(RnicQp *qp)
+void rnic_qp_flush_stream(RnicQp *qp, bool more)
 {
-    RnicIo io = rnic_stream_flush(qp->stream);
+    RnicIo io = rnic_stream_flush(qp->stream, more);
 
     if (io == RNIC_IO_RESET || io == RNIC_IO_LOST) {
         rnic_qp_stream_failed(qp, io);
@@ -355,7 +355,7 @@ static void qp_writable(void *opaque)
         return;
     }
     rnic_qp_begin_turn(qp);
-    rnic_qp_flush_stream(qp);
+    rnic_qp_flush_stream(qp, false);
     if (qp->state == RNIC_QPS_RTS) {
         rnic_transmit(qp);
     }

@@ -81,7 +81,7 @@ static void qp_unpause(RnicQp *qp)
     qp->paused = false;
     if (qp->stream) {
         rnic_stream_resume(qp->stream);
-        rnic_qp_flush_stream(qp);
+        rnic_qp_flush_stream(qp, false);
     }
 }
 

@@ -74,43 +74,39 @@ static bool about_read_request(const IwarpError *error)
 /* What the engine found, as the event of figure 37. */
 static enum rnic_async_event fault_event(const IwarpError *error)
 {
-    bool read = about_read_request(error);
+    static const struct {
+        enum rnic_async_event event;
+        enum rnic_async_event of_read_request;  /* 0: the same */
+    } events[] = {
+        [IWARP_FAULT_CRC] = { RNIC_AE_LLP_CRC },
+        [IWARP_FAULT_MARKER] = { RNIC_AE_LLP_BAD_FPDU },
+        [IWARP_FAULT_SEGMENT_SHORT] = { RNIC_AE_LLP_SEGMENT_SIZE },
+        [IWARP_FAULT_HEADER_SHORT] = {
+            RNIC_AE_LLP_SEGMENT_SIZE, RNIC_AE_BAD_READ_REQUEST },
+        [IWARP_FAULT_TAGGED_VERSION] = { RNIC_AE_DDP_VERSION },
+        [IWARP_FAULT_UNTAGGED_VERSION] = { RNIC_AE_DDP_VERSION },
+        [IWARP_FAULT_RDMAP_VERSION] = { RNIC_AE_RDMAP_VERSION },
+        [IWARP_FAULT_QN_UNKNOWN] = { RNIC_AE_INVALID_QUEUE_NUMBER },
+        [IWARP_FAULT_QN_OPCODE] = { RNIC_AE_INVALID_QUEUE_NUMBER },
+        [IWARP_FAULT_MSN_PAST] = {
+            RNIC_AE_RQ_MSN_RANGE, RNIC_AE_IRRQ_MSN_RANGE },
+        [IWARP_FAULT_MSN_AHEAD] = {
+            RNIC_AE_RQ_MSN_GAP, RNIC_AE_IRRQ_MSN_GAP },
+        [IWARP_FAULT_MO] = { RNIC_AE_BAD_READ_REQUEST },
+        [IWARP_FAULT_HEADER_LONG] = { RNIC_AE_BAD_READ_REQUEST },
+        [IWARP_FAULT_NOT_LAST] = { RNIC_AE_NO_LAST_BIT },
+        [IWARP_FAULT_EMPTY_NOT_LAST] = { RNIC_AE_NO_LAST_BIT },
+        [IWARP_FAULT_STAG_CHANGED] = { RNIC_AE_TAGGED_INVALID_STAG },
+        [IWARP_FAULT_TO_JUMP] = { RNIC_AE_TAGGED_BASE_BOUNDS },
+        [IWARP_FAULT_TAGGED_LENGTH] = { RNIC_AE_TAGGED_BASE_BOUNDS },
+    };
+    unsigned fault = error->fault;
 
-    switch (error->fault) {
-    case IWARP_FAULT_CRC:
-        return RNIC_AE_LLP_CRC;
-    case IWARP_FAULT_MARKER:
-        return RNIC_AE_LLP_BAD_FPDU;
-    case IWARP_FAULT_SEGMENT_SHORT:
-        return RNIC_AE_LLP_SEGMENT_SIZE;
-    case IWARP_FAULT_HEADER_SHORT:
-        return read ? RNIC_AE_BAD_READ_REQUEST : RNIC_AE_LLP_SEGMENT_SIZE;
-    case IWARP_FAULT_TAGGED_VERSION:
-    case IWARP_FAULT_UNTAGGED_VERSION:
-        return RNIC_AE_DDP_VERSION;
-    case IWARP_FAULT_RDMAP_VERSION:
-        return RNIC_AE_RDMAP_VERSION;
-    case IWARP_FAULT_QN_UNKNOWN:
-    case IWARP_FAULT_QN_OPCODE:
-        return RNIC_AE_INVALID_QUEUE_NUMBER;
-    case IWARP_FAULT_MSN_PAST:
-        return read ? RNIC_AE_IRRQ_MSN_RANGE : RNIC_AE_RQ_MSN_RANGE;
-    case IWARP_FAULT_MSN_AHEAD:
-        return read ? RNIC_AE_IRRQ_MSN_GAP : RNIC_AE_RQ_MSN_GAP;
-    case IWARP_FAULT_MO:
-    case IWARP_FAULT_HEADER_LONG:
-        return RNIC_AE_BAD_READ_REQUEST;
-    case IWARP_FAULT_NOT_LAST:
-    case IWARP_FAULT_EMPTY_NOT_LAST:
-        return RNIC_AE_NO_LAST_BIT;
-    case IWARP_FAULT_STAG_CHANGED:
-        return RNIC_AE_TAGGED_INVALID_STAG;
-    case IWARP_FAULT_TO_JUMP:
-    case IWARP_FAULT_TAGGED_LENGTH:
-        return RNIC_AE_TAGGED_BASE_BOUNDS;
-    default:
+    if (fault >= ARRAY_SIZE(events) || !events[fault].event) {
         return RNIC_AE_UNEXPECTED_OPCODE;
     }
+    return events[fault].of_read_request && about_read_request(error)
+           ? events[fault].of_read_request : events[fault].event;
 }
 
 static void engine_error(RnicQp *qp)
@@ -122,30 +118,6 @@ static void engine_error(RnicQp *qp)
 }
 
 /* ------------------------------------------------- place of a segment */
-
-typedef enum PlaceKind {
-    PLACE_NONE,
-    PLACE_WRITE,
-    PLACE_READ_RESPONSE,
-    PLACE_RECEIVE,
-} PlaceKind;
-
-static PlaceKind place_kind(IwarpOpcode opcode)
-{
-    switch (opcode) {
-    case IWARP_OP_WRITE:
-        return PLACE_WRITE;
-    case IWARP_OP_READ_RESPONSE:
-        return PLACE_READ_RESPONSE;
-    case IWARP_OP_SEND:
-    case IWARP_OP_SEND_INV:
-    case IWARP_OP_SEND_SE:
-    case IWARP_OP_SEND_SE_INV:
-        return PLACE_RECEIVE;
-    default:
-        return PLACE_NONE;
-    }
-}
 
 static RnicAccessResult tagged_target(RnicQp *qp, uint32_t offset,
                                       uint32_t len, RnicTarget *target)
@@ -165,14 +137,14 @@ static RnicAccessResult tagged_target(RnicQp *qp, uint32_t offset,
            ? rnic_target_hold(target, &qp->who, &qp->incoming_mapping) : result;
 }
 
-static void place_failed(RnicQp *qp, PlaceKind kind, RnicAccessResult result)
+static void place_failed(RnicQp *qp, RnicAccessResult result)
 {
     if (result == RNIC_ACCESS_DMA) {
         rnic_qp_local_error(qp, RNIC_AE_QP_CATASTROPHIC, IWARP_TERM_STREAM);
-    } else if (kind == PLACE_RECEIVE) {
-        fail_receive(qp, rnic_access_status(result), IWARP_TERM_RDMAP_LOCAL);
-    } else {
+    } else if (qp->stream->rx.segment.tagged) {
         fail_tagged(qp, result);
+    } else {
+        fail_receive(qp, rnic_access_status(result), IWARP_TERM_RDMAP_LOCAL);
     }
 }
 
@@ -183,25 +155,24 @@ static void place_failed(RnicQp *qp, PlaceKind kind, RnicAccessResult result)
 static bool place_map(RnicQp *qp, uint32_t offset, size_t *len, RnicDmaMap *map)
 {
     const IwarpSegment *seg = &qp->stream->rx.segment;
-    PlaceKind kind = place_kind(seg->opcode);
     RnicAccessResult result;
     RnicTarget target;
 
-    if (kind == PLACE_RECEIVE) {
-        result = rnic_rq_map(qp, (uint64_t)seg->message_offset + offset, *len,
-                             map);
-    } else {
+    if (seg->tagged) {
         result = tagged_target(qp, offset, *len, &target);
         if (result == RNIC_ACCESS_OK) {
             result = rnic_target_map(qp->s, &target, *len, map);
         }
+    } else {
+        result = rnic_rq_map(qp, (uint64_t)seg->message_offset + offset, *len,
+                             map);
     }
     if (result == RNIC_ACCESS_OK) {
         *len = rnic_dma_map_octets(map);
         return true;
     }
     rnic_dma_unmap(qp->s, map);
-    place_failed(qp, kind, result);
+    place_failed(qp, result);
     return false;
 }
 
@@ -349,26 +320,25 @@ static void start_segment(RnicQp *qp)
         qp->incoming_mapping = 0;
     }
     first_fpdu(qp);
-    switch (place_kind(seg->opcode)) {
-    case PLACE_WRITE:
+    switch (seg->opcode) {
+    case IWARP_OP_WRITE:
         start_write(qp, seg);
-        return;
-    case PLACE_READ_RESPONSE:
+        break;
+    case IWARP_OP_READ_RESPONSE:
         start_read_response(qp, seg);
-        return;
-    case PLACE_RECEIVE:
+        break;
+    case IWARP_OP_READ_REQUEST:
+        start_read_request(qp, seg);
+        break;
+    case IWARP_OP_TERMINATE:
+        rnic_qp_terminate_received(qp, &seg->u.terminate, seg);
+        break;
+    default:                    /* the Sends */
         /* An RTR Send is MPA's, not the ULP's: it takes no receive. */
         if (!rtr) {
             start_receive(qp, seg);
         }
-        return;
-    case PLACE_NONE:
         break;
-    }
-    if (seg->opcode == IWARP_OP_READ_REQUEST) {
-        start_read_request(qp, seg);
-    } else {
-        rnic_qp_terminate_received(qp, &seg->u.terminate, seg);
     }
 }
 
@@ -429,11 +399,10 @@ static void end_read_response(RnicQp *qp, const IwarpSegment *seg)
 static void end_segment(RnicQp *qp)
 {
     const IwarpSegment *seg = &qp->stream->rx.segment;
-    PlaceKind kind = place_kind(seg->opcode);
 
-    if (kind == PLACE_READ_RESPONSE) {
+    if (seg->opcode == IWARP_OP_READ_RESPONSE) {
         end_read_response(qp, seg);
-    } else if (kind == PLACE_RECEIVE && seg->last) {
+    } else if (!seg->tagged && seg->qn == IWARP_QN_SEND && seg->last) {
         end_receive(qp, seg);
     }
 }

@@ -234,7 +234,7 @@ static bool stage_segment(RnicQp *qp, IwarpTxSegment *seg)
     struct iovec span;
 
     if (!stage_has_room(st, seg->payload_len)) {
-        rnic_qp_flush_stream(qp);
+        rnic_qp_flush_stream(qp, true);
         if (qp->stream != st || rnic_stream_blocked(st)) {
             return false;
         }
@@ -286,7 +286,7 @@ void rnic_transmit(RnicQp *qp)
         }
     }
     if (qp->state == RNIC_QPS_RTS && !rnic_stream_blocked(st)) {
-        rnic_qp_flush_stream(qp);
+        rnic_qp_flush_stream(qp, false);
     }
     if ((messages >= MESSAGES_PER_TURN || rnic_qp_turn_over(qp)) &&
         qp->state == RNIC_QPS_RTS) {
