@@ -124,6 +124,19 @@ static void lingers_time_up(void *opaque)
     lingers_set_timer(lingers);
 }
 
+/* One more than there may be: the oldest that has sent all, or just the oldest. */
+static void lingers_evict(RnicLingers *lingers)
+{
+    Linger *l;
+
+    QTAILQ_FOREACH(l, &lingers->list, next) {
+        if (l->said) {
+            break;
+        }
+    }
+    linger_end(l ?: QTAILQ_FIRST(&lingers->list), "too many");
+}
+
 void rnic_linger(RnicLingers *lingers, RnicTransport *t, uint8_t *octets,
                  size_t from, size_t to)
 {
@@ -131,7 +144,7 @@ void rnic_linger(RnicLingers *lingers, RnicTransport *t, uint8_t *octets,
 
     trace_rnic_linger(t, lingers->count);
     if (lingers->count == RNIC_LINGER_MAX) {
-        linger_end(QTAILQ_FIRST(&lingers->list), "too many");
+        lingers_evict(lingers);
     }
     l->lingers = lingers;
     l->transport = t;

@@ -18,7 +18,8 @@
 
 enum {
     RNIC_LINGER_MS = 10 * 1000, /* of the host's time */
-    /* Transports of one list; one more closes the oldest. */
+    /* Transports of one list; one more closes one that has sent all, or the
+     * oldest. */
     RNIC_LINGER_MAX = 256,
 };
 
