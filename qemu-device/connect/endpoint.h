@@ -27,6 +27,7 @@ typedef struct RnicListener {
     RnicFabricListener *fabric_listener;        /* NULL: not yet */
     RnicAdminRequest *begun;    /* CM_LISTEN, until it listens */
     QEMUTimer *retry;           /* then */
+    unsigned retry_ms;
     int64_t give_up_ms;         /* of the host's time */
 } RnicListener;
 

@@ -17,6 +17,7 @@ enum {
 
     /* While the fabric is busy. */
     LISTEN_RETRY_MS = 1,
+    LISTEN_RETRY_MAX_MS = 16,
     LISTEN_GIVE_UP_MS = 100,
     LISTEN_PAUSE_MS = 100,      /* while the VM is stopped */
 };
@@ -112,7 +113,8 @@ static void listener_retry(void *opaque)
         listener_retry_in(l, LISTEN_PAUSE_MS);
     } else if (!listener_try(l, &status) && status == RNIC_FABRIC_BUSY &&
                qemu_clock_get_ms(QEMU_CLOCK_REALTIME) < l->give_up_ms) {
-        listener_retry_in(l, LISTEN_RETRY_MS);
+        listener_retry_in(l, l->retry_ms);
+        l->retry_ms = MIN(2 * l->retry_ms, LISTEN_RETRY_MAX_MS);
     } else {
         listener_begun(l, status);
     }
@@ -124,6 +126,7 @@ static enum rnic_admin_status listener_wait(RnicListener *l,
 {
     l->begun = q;
     l->retry = timer_new_ms(QEMU_CLOCK_REALTIME, listener_retry, l);
+    l->retry_ms = LISTEN_RETRY_MS;
     l->give_up_ms = qemu_clock_get_ms(QEMU_CLOCK_REALTIME) +
                     LISTEN_GIVE_UP_MS;
     listener_retry_in(l, LISTEN_RETRY_MS);
