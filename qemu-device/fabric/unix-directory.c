@@ -16,9 +16,6 @@
 #include "qapi/error.h"
 #include "unix-directory.h"
 
-#define OTHER_DIRECTORY "or name another directory: " \
-    "-object rnic-fabric-unix,id=ID,dir=DIR -device rnic,fabric=ID"
-
 static char *directory_own_path(void)
 {
     const char *runtime = g_getenv("XDG_RUNTIME_DIR");
@@ -36,33 +33,27 @@ static bool directory_parent_check(const char *dir, Error **errp)
     struct stat st;
 
     if (stat(parent, &st) < 0) {
-        error_setg_errno(errp, errno, "rnic: cannot make '%s', the directory "
-                         "of the sockets: no '%s'; set XDG_RUNTIME_DIR, "
-                         OTHER_DIRECTORY, dir, parent);
-        return false;
-    }
-    if (st.st_uid != geteuid() && st.st_uid != 0) {
-        error_setg(errp, "rnic: '%s', for the directory of the sockets, "
-                   "belongs to user %u, not to user %u; set XDG_RUNTIME_DIR, "
-                   OTHER_DIRECTORY, parent, (unsigned)st.st_uid,
+        error_setg_errno(errp, errno, "cannot make '%s', the directory of the "
+                         "sockets: no '%s'", dir, parent);
+    } else if (st.st_uid != geteuid() && st.st_uid != 0) {
+        error_setg(errp, "'%s', for the directory of the sockets, belongs to "
+                   "user %u, not to user %u", parent, (unsigned)st.st_uid,
                    (unsigned)geteuid());
-        return false;
+    } else if ((st.st_mode & (S_IWGRP | S_IWOTH)) && !(st.st_mode & S_ISVTX)) {
+        error_setg(errp, "'%s', for the directory of the sockets, can be "
+                   "written to by others (mode %04o)", parent,
+                   st.st_mode & 07777);
+    } else {
+        return true;
     }
-    if ((st.st_mode & (S_IWGRP | S_IWOTH)) && !(st.st_mode & S_ISVTX)) {
-        error_setg(errp, "rnic: '%s', for the directory of the sockets, can be "
-                   "written to by others (mode %04o); set XDG_RUNTIME_DIR, "
-                   OTHER_DIRECTORY, parent, st.st_mode & 07777);
-        return false;
-    }
-    return true;
+    return false;
 }
 
 static bool directory_make(const char *dir, Error **errp)
 {
     if (mkdir(dir, S_IRWXU) < 0 && errno != EEXIST) {
-        error_setg_errno(errp, errno, "rnic: cannot make '%s', the directory "
-                         "of the sockets; set XDG_RUNTIME_DIR, "
-                         OTHER_DIRECTORY, dir);
+        error_setg_errno(errp, errno, "cannot make '%s', the directory of the "
+                         "sockets", dir);
         return false;
     }
     return true;
@@ -74,40 +65,37 @@ static bool directory_own_check(const char *dir, Error **errp)
     struct stat st;
 
     if (lstat(dir, &st) < 0) {
-        error_setg_errno(errp, errno, "rnic: '%s', the directory of the "
-                         "sockets, cannot be looked at", dir);
-        return false;
-    }
-    if (!S_ISDIR(st.st_mode)) {
-        error_setg(errp, "rnic: '%s', for the directory of the sockets, is %s; "
-                   "remove it, " OTHER_DIRECTORY, dir,
+        error_setg_errno(errp, errno, "'%s', the directory of the sockets, "
+                         "cannot be looked at", dir);
+    } else if (!S_ISDIR(st.st_mode)) {
+        error_setg(errp, "'%s', for the directory of the sockets, is %s", dir,
                    S_ISLNK(st.st_mode) ? "a symbolic link"
                                        : "not a directory");
-        return false;
+    } else if (st.st_uid != geteuid()) {
+        error_setg(errp, "'%s', the directory of the sockets, belongs to user "
+                   "%u, not to user %u", dir, (unsigned)st.st_uid,
+                   (unsigned)geteuid());
+    } else if (st.st_mode & (S_IRWXG | S_IRWXO)) {
+        error_setg(errp, "'%s', the directory of the sockets, is open to other "
+                   "users (mode %04o)", dir, st.st_mode & 07777);
+    } else {
+        return true;
     }
-    if (st.st_uid != geteuid()) {
-        error_setg(errp, "rnic: '%s', the directory of the sockets, belongs to "
-                   "user %u, not to user %u; remove it, " OTHER_DIRECTORY, dir,
-                   (unsigned)st.st_uid, (unsigned)geteuid());
-        return false;
-    }
-    if (st.st_mode & (S_IRWXG | S_IRWXO)) {
-        error_setg(errp, "rnic: '%s', the directory of the sockets, is open to "
-                   "other users (mode %04o); give it mode 0700, "
-                   OTHER_DIRECTORY, dir, st.st_mode & 07777);
-        return false;
-    }
-    return true;
+    return false;
 }
 
 char *rnic_unix_directory_own(Error **errp)
 {
+    ERRP_GUARD();
     g_autofree char *dir = directory_own_path();
 
     if (directory_parent_check(dir, errp) && directory_make(dir, errp) &&
         directory_own_check(dir, errp)) {
         return g_steal_pointer(&dir);
     }
+    error_append_hint(errp, "Mend that, set XDG_RUNTIME_DIR, or name another "
+                      "directory: -object rnic-fabric-unix,id=ID,dir=DIR "
+                      "-device rnic,fabric=ID\n");
     return NULL;
 }
 
@@ -119,21 +107,16 @@ bool rnic_unix_directory_check(const char *dir, Error **errp)
         error_setg(errp, "the path of the socket directory '%s' is too long: "
                    "it has %zu octets, a socket's address has room for %d",
                    dir, strlen(dir), RNIC_UNIX_DIRECTORY_MAX);
-        return false;
-    }
-    if (stat(dir, &st) < 0) {
+    } else if (stat(dir, &st) < 0) {
         error_setg_errno(errp, errno, "the socket directory '%s' cannot be "
                          "used", dir);
-        return false;
-    }
-    if (!S_ISDIR(st.st_mode)) {
+    } else if (!S_ISDIR(st.st_mode)) {
         error_setg(errp, "'%s' is not a directory", dir);
-        return false;
-    }
-    if (access(dir, R_OK | W_OK | X_OK) < 0) {
+    } else if (access(dir, R_OK | W_OK | X_OK) < 0) {
         error_setg_errno(errp, errno, "the socket directory '%s' cannot be "
                          "written to", dir);
-        return false;
+    } else {
+        return true;
     }
-    return true;
+    return false;
 }

@@ -265,10 +265,8 @@ static void assert_error(QDict *answer, const char *directory,
 
     g_assert_true(qdict_haskey(answer, "error"));
     error = qdict_get_str(qdict_get_qdict(answer, "error"), "desc");
-    if (!strstr(error, reason) || !strstr(error, directory) ||
-        !strstr(error, "rnic-fabric-unix,id=ID,dir=DIR")) {
-        g_printerr("'%s', '%s' or what to do is not in: %s\n", directory,
-                   reason, error);
+    if (!strstr(error, reason) || !strstr(error, directory)) {
+        g_printerr("'%s' or '%s' is not in: %s\n", directory, reason, error);
         g_assert_not_reached();
     }
     qobject_unref(answer);
