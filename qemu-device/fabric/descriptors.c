@@ -42,7 +42,21 @@ bool rnic_descriptors_take(unsigned n)
     return false;
 }
 
+void rnic_descriptors_exceed(unsigned n)
+{
+    qatomic_add(&taken, n);
+}
+
 void rnic_descriptors_release(unsigned n)
 {
     qatomic_sub(&taken, n);
+}
+
+void rnic_descriptors_close(int fd)
+{
+    int error = errno;
+
+    close(fd);
+    rnic_descriptors_release(1);
+    errno = error;
 }

@@ -16,7 +16,11 @@
  * many.  Any thread.
  */
 bool rnic_descriptors_take(unsigned n);
+/* @n more are there already, to be closed soon.  Any thread. */
+void rnic_descriptors_exceed(unsigned n);
 /* They are closed, or could not be made.  errno stays.  Any thread. */
 void rnic_descriptors_release(unsigned n);
+/* close(2) and release @fd.  errno stays.  Any thread. */
+void rnic_descriptors_close(int fd);
 
 #endif /* HW_RNIC_FABRIC_DESCRIPTORS_H */

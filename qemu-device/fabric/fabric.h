@@ -28,8 +28,6 @@ typedef struct RnicAddr {
     uint16_t port;              /* host order */
 } RnicAddr;
 
-typedef struct RnicFabricListener RnicFabricListener;
-
 typedef enum RnicFabricStatus {
     RNIC_FABRIC_OK,
     RNIC_FABRIC_OUTSIDE_MAP,    /* of the addresses that the fabric has */
@@ -54,6 +52,9 @@ typedef void RnicFabricDialed(void *opaque, RnicFabricStatus status,
 
 /* An attempt to connect; each fabric has more behind it. */
 typedef struct RnicFabricDial {
+    RnicFabric *fabric;
+    int fd;                     /* the socket; -1: it is a transport's */
+    RnicAddr local;             /* guest address, once it is connected */
     RnicFabricDialed *dialed;
     void *opaque;
 } RnicFabricDial;
@@ -65,33 +66,41 @@ typedef struct RnicFabricDial {
 typedef void RnicFabricAccept(void *opaque, RnicTransport *t,
                               const RnicAddr *local, const RnicAddr *remote);
 
+/* A socket that listens; each fabric has more behind it. */
+typedef struct RnicFabricListener {
+    RnicFabric *fabric;
+    int fd;                     /* -1: no longer */
+    unsigned refs;              /* it may go while connections are accepted */
+    RnicAddr local;
+    RnicFabricAccept *accept;
+    void *opaque;
+    QEMUTimer *resume;          /* the host was out of something */
+} RnicFabricListener;
+
 struct RnicFabric {
     Object parent_obj;
 };
 
+/* What rnic_fabric_dial() and the others below leave to each fabric. */
 struct RnicFabricClass {
     ObjectClass parent_class;
 
-    /*
-     * Start to connect from @local (ip all zero: the fabric chooses) to
-     * @remote.  @dialed is called once, never from within; the attempt is gone
-     * then.  NULL and *@status if it cannot begin.
-     */
+    /* Of g_new0(), with the socket; or NULL and *@status. */
     RnicFabricDial *(*dial)(RnicFabric *f, const RnicAddr *local,
-                            const RnicAddr *remote, RnicFabricDialed *dialed,
-                            void *opaque, RnicFabricStatus *status);
+                            const RnicAddr *remote, RnicFabricStatus *status);
+    /* Free all but the structure and the socket. */
+    void (*dial_cleanup)(RnicFabricDial *dial);
 
-    /* Give the attempt up: @dialed is not called. */
-    void (*cancel)(RnicFabric *f, RnicFabricDial *dial);
-
-    /*
-     * Listen on @local (ip all zero: every address of the fabric).  NULL and
-     * *@status on failure; BUSY: the same call may succeed in a moment.
-     */
+    /* Of g_new0(), with the non-blocking socket; or NULL and *@status. */
     RnicFabricListener *(*listen)(RnicFabric *f, const RnicAddr *local,
-                                  unsigned backlog, RnicFabricAccept *accept,
-                                  void *opaque, RnicFabricStatus *status);
-    void (*unlisten)(RnicFabric *f, RnicFabricListener *listener);
+                                  unsigned backlog, RnicFabricStatus *status);
+    /* Takes @fd, a connection, and calls rnic_fabric_deliver() if it is good. */
+    void (*accepted)(RnicFabricListener *listener, int fd);
+    /* Free all but the structure and the socket. */
+    void (*listener_cleanup)(RnicFabricListener *listener);
+
+    /* Close a socket, one of rnic_descriptors_take().  errno stays. */
+    void (*close_socket)(int fd);
 };
 
 /*
@@ -102,20 +111,45 @@ struct RnicFabricClass {
  */
 RnicFabric *rnic_fabric_new_default(Object *parent, Error **errp);
 
+/*
+ * Start to connect from @local (ip all zero: the fabric chooses) to @remote.
+ * @dialed is called once, never from within; the attempt is gone then.  NULL
+ * and *@status if it cannot begin.
+ */
 RnicFabricDial *rnic_fabric_dial(RnicFabric *f, const RnicAddr *local,
                                  const RnicAddr *remote,
                                  RnicFabricDialed *dialed, void *opaque,
                                  RnicFabricStatus *status);
+/* Give the attempt up: @dialed is not called. */
 void rnic_fabric_cancel(RnicFabric *f, RnicFabricDial *dial);
 
-/* For fabrics: report the end of an attempt. */
-void rnic_fabric_dialed(const RnicFabricDial *dial, RnicFabricStatus status,
-                        RnicTransport *t, const RnicAddr *local);
-
+/*
+ * Listen on @local (ip all zero: every address of the fabric).  NULL and
+ * *@status on failure; BUSY: the same call may succeed in a moment.
+ */
 RnicFabricListener *rnic_fabric_listen(RnicFabric *f, const RnicAddr *local,
                                        unsigned backlog,
                                        RnicFabricAccept *accept, void *opaque,
                                        RnicFabricStatus *status);
 void rnic_fabric_unlisten(RnicFabric *f, RnicFabricListener *listener);
+
+/* --------------------------------------------------------- for fabrics */
+
+/*
+ * A non-blocking stream socket, one of rnic_descriptors_take(), or -1 with
+ * errno.
+ */
+int rnic_fabric_socket(int family);
+
+/* What errno of socket(), bind(), connect() or listen() means. */
+RnicFabricStatus rnic_fabric_status(int error);
+
+/* Report the end of an attempt, which is gone then.  @t: see RnicFabricDialed. */
+void rnic_fabric_dialed(RnicFabricDial *dial, RnicFabricStatus status,
+                        RnicTransport *t);
+
+/* A connection has arrived; @t is the listener's user's. */
+void rnic_fabric_deliver(RnicFabricListener *listener, RnicTransport *t,
+                         const RnicAddr *local, const RnicAddr *remote);
 
 #endif /* HW_RNIC_FABRIC_H */

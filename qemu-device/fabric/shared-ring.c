@@ -13,6 +13,7 @@
 #include "qemu/memfd.h"
 #include "qemu/sockets.h"
 #include "shared-ring.h"
+#include "unix-socket.h"
 
 QEMU_BUILD_BUG_ON(offsetof(RnicSharedRingPage, tail) != 128);
 QEMU_BUILD_BUG_ON(sizeof(RnicSharedRingPage) != 256);
@@ -88,7 +89,7 @@ void rnic_shared_ring_free(RnicSharedRing *ring)
         munmap(ring->mapping, ring_mapping_size(ring));
     }
     if (ring->bell >= 0) {
-        close(ring->bell);
+        rnic_unix_close(ring->bell);
     }
     g_free(ring);
     errno = error;
@@ -147,7 +148,7 @@ static uint32_t ring_check_memory(int memory)
     if (seals < 0 || !(seals & F_SEAL_SHRINK) || fstatfs(memory, &fs) < 0 ||
         fs.f_type != TMPFS_MAGIC || fstat(memory, &st) < 0 ||
         st.st_size < page + RNIC_SHARED_RING_MIN ||
-        st.st_size > page + RNIC_SHARED_RING_MAX ||
+        st.st_size > page + RNIC_SHARED_RING_SIZE ||
         !is_power_of_2(st.st_size - page)) {
         return 0;
     }
@@ -199,7 +200,7 @@ static void ring_announce_wait(RnicSharedRing *ring, uint32_t *own_waits)
     smp_mb();
 }
 
-static void ring_tell_receiver(RnicSharedRing *ring)
+void rnic_shared_ring_tell(RnicSharedRing *ring)
 {
     ring->untold = 0;
     ring_tell(ring, &ring->shared->receiver_waits);
@@ -208,12 +209,19 @@ static void ring_tell_receiver(RnicSharedRing *ring)
 bool rnic_shared_ring_rung(RnicSharedRing *ring)
 {
     uint8_t rung[64];
-    ssize_t n = RETRY_ON_EINTR(recv(ring->bell, rung, sizeof(rung),
-                                    MSG_DONTWAIT));
+    size_t none;
+    ssize_t n = rnic_unix_receive(ring->bell,
+                                  &(struct iovec) { rung, sizeof(rung) }, 1,
+                                  NULL, 0, &none);
 
     ring->waiting = false;
     ring->silent = n == 0 || (n < 0 && errno != EAGAIN);
     return !ring->silent;
+}
+
+bool rnic_shared_ring_silent(const RnicSharedRing *ring)
+{
+    return ring->silent;
 }
 
 /* ------------------------------------------------------------ transfer */
@@ -221,37 +229,6 @@ bool rnic_shared_ring_rung(RnicSharedRing *ring)
 static uint8_t *ring_place(const RnicSharedRing *ring)
 {
     return ring->octets + (ring->position & (ring->size - 1));
-}
-
-/* Octets of @iov behind the first @skip ones, at most @room; returns how many. */
-static size_t ring_gather(const struct iovec *iov, size_t count, size_t skip,
-                          uint8_t *out, size_t room)
-{
-    size_t done = 0;
-
-    for (size_t i = 0; i < count && done < room; i++) {
-        size_t n = MIN(iov[i].iov_len - MIN(skip, iov[i].iov_len), room - done);
-
-        memcpy(out + done, (const uint8_t *)iov[i].iov_base + skip, n);
-        done += n;
-        skip -= MIN(skip, iov[i].iov_len);
-    }
-    return done;
-}
-
-/* As many of the @len octets as @iov takes; returns how many. */
-static size_t ring_scatter(const struct iovec *iov, size_t count,
-                           const uint8_t *in, size_t len)
-{
-    size_t done = 0;
-
-    for (size_t i = 0; i < count && done < len; i++) {
-        size_t n = MIN(iov[i].iov_len, len - done);
-
-        memcpy(iov[i].iov_base, in + done, n);
-        done += n;
-    }
-    return done;
 }
 
 /* Octets that are in the ring. */
@@ -266,7 +243,7 @@ static uint32_t ring_used(const RnicSharedRing *ring)
  */
 static uint32_t ring_wait_for_room(RnicSharedRing *ring)
 {
-    ring_tell_receiver(ring);
+    rnic_shared_ring_tell(ring);
     ring_announce_wait(ring, &ring->shared->sender_waits);
     return ring_used(ring);
 }
@@ -290,7 +267,7 @@ static bool ring_little_room(const RnicSharedRing *ring, uint32_t used)
            ring_room(ring, used) < ring->size - ring->size / DRAINED;
 }
 
-static void ring_publish(RnicSharedRing *ring, size_t n)
+void rnic_shared_ring_commit(RnicSharedRing *ring, size_t n)
 {
     ring->position += n;
     ring->untold += n;
@@ -302,12 +279,12 @@ static size_t ring_write_some(RnicSharedRing *ring, uint32_t used,
                               const struct iovec *iov, size_t count,
                               size_t skip)
 {
-    size_t n = ring_gather(iov, count, skip, ring_place(ring),
-                           MIN(PUBLISH, ring_room(ring, used)));
+    size_t n = iov_to_buf(iov, count, skip, ring_place(ring),
+                          MIN(PUBLISH, ring_room(ring, used)));
 
-    ring_publish(ring, n);
+    rnic_shared_ring_commit(ring, n);
     if (ring->untold >= ring->size / TOLD) {
-        ring_tell_receiver(ring);
+        rnic_shared_ring_tell(ring);
     }
     return n;
 }
@@ -348,16 +325,6 @@ void *rnic_shared_ring_place(RnicSharedRing *ring, size_t len)
            ? ring_place(ring) : NULL;
 }
 
-void rnic_shared_ring_commit(RnicSharedRing *ring, size_t len)
-{
-    ring_publish(ring, len);
-}
-
-void rnic_shared_ring_tell(RnicSharedRing *ring)
-{
-    ring_tell_receiver(ring);
-}
-
 static uint32_t ring_available(const RnicSharedRing *ring)
 {
     return qatomic_load_acquire(&ring->shared->head) - ring->position;
@@ -382,7 +349,7 @@ ssize_t rnic_shared_ring_read(RnicSharedRing *ring, const struct iovec *iov,
         errno = EPROTO;
         return -1;
     }
-    n = ring_scatter(iov, count, ring_place(ring), octets);
+    n = iov_from_buf(iov, count, 0, ring_place(ring), octets);
     ring->waiting = n == 0;
     if (n > 0) {
         ring->position += n;

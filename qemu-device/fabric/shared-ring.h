@@ -28,9 +28,8 @@ enum {
      * to, it is to fit into a processor's own cache.
      */
     RNIC_SHARED_RING_SIZE = 512 * 1024,
-    /* As it takes them: powers of two. */
+    /* As it takes them: powers of two up to RNIC_SHARED_RING_SIZE. */
     RNIC_SHARED_RING_MIN = 256 * 1024,
-    RNIC_SHARED_RING_MAX = 64 * 1024 * 1024,
 };
 
 /* What both see: a page, and the octets behind it.  The host's byte order. */
@@ -59,6 +58,7 @@ RnicSharedRing *rnic_shared_ring_create(int *memory, int *bell);
  */
 RnicSharedRing *rnic_shared_ring_open(int memory, int bell);
 
+/* The bell is closed, one of rnic_descriptors_take(). */
 void rnic_shared_ring_free(RnicSharedRing *ring);
 
 /*
@@ -73,6 +73,8 @@ int rnic_shared_ring_bell(const RnicSharedRing *ring);
  * ring it any more, it would stay readable for ever.
  */
 bool rnic_shared_ring_rung(RnicSharedRing *ring);
+/* That has been false. */
+bool rnic_shared_ring_silent(const RnicSharedRing *ring);
 
 /*
  * The receiver: the last rnic_shared_ring_read() found nothing, and the bell

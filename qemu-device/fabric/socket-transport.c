@@ -12,10 +12,7 @@
 typedef struct SocketTransport {
     RnicTransport transport;
     int fd;
-    AioContext *ctx;            /* of the handlers; NULL: in no event loop */
-    IOHandler *readable;
-    IOHandler *writable;
-    void *opaque;
+    RnicWatch watch;
 } SocketTransport;
 
 static SocketTransport *socket_of(RnicTransport *t)
@@ -56,27 +53,13 @@ static void socket_cork(RnicTransport *t, bool corked)
     socket_set_cork(socket_of(t)->fd, corked);
 }
 
-/* A stream asks for the same handlers again and again. */
-static void socket_set_handlers(RnicTransport *t, AioContext *ctx,
-                                IOHandler *readable, IOHandler *writable,
-                                void *opaque)
+/* Its user's handlers are the socket's. */
+static void socket_watch(RnicTransport *t)
 {
     SocketTransport *s = socket_of(t);
 
-    if (s->ctx == ctx && s->readable == readable && s->writable == writable &&
-        s->opaque == opaque) {
-        return;
-    }
-    if (s->ctx && s->ctx != ctx) {
-        aio_set_fd_handler(s->ctx, s->fd, NULL, NULL, NULL, NULL, NULL);
-    }
-    s->ctx = ctx;
-    s->readable = readable;
-    s->writable = writable;
-    s->opaque = opaque;
-    if (ctx) {
-        aio_set_fd_handler(ctx, s->fd, readable, writable, NULL, NULL, opaque);
-    }
+    rnic_transport_watch(t, &s->watch, s->fd, t->readable, t->writable,
+                         t->opaque);
 }
 
 static void socket_close(RnicTransport *t, bool reset)
@@ -85,13 +68,10 @@ static void socket_close(RnicTransport *t, bool reset)
     const struct linger at_once = { .l_onoff = 1 };
     SocketTransport *s = socket_of(t);
 
-    socket_set_handlers(t, NULL, NULL, NULL, NULL);
     if (reset) {
         setsockopt(s->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
     }
-    close(s->fd);
-    rnic_descriptors_release(1);
-    g_free(s);
+    rnic_descriptors_close(s->fd);
 }
 
 static const RnicTransportOps socket_ops = {
@@ -99,7 +79,7 @@ static const RnicTransportOps socket_ops = {
     .writev = socket_writev,
     .shut_down = socket_shut_down,
     .close = socket_close,
-    .set_handlers = socket_set_handlers,
+    .watch = socket_watch,
     .cork = socket_cork,
 };
 

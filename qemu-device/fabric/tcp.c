@@ -13,17 +13,14 @@
  */
 
 #include "qemu/osdep.h"
-#include <glib-unix.h>
 #include <netinet/tcp.h>
 #include "qapi/error.h"
-#include "qapi/visitor.h"
 #include "qemu/main-loop.h"
 #include "qemu/module.h"
 #include "qemu/sockets.h"
 #include "qom/object_interfaces.h"
 #include "hw/rnic/base/compat.h"
 #include "fabric.h"
-#include "accept.h"
 #include "descriptors.h"
 #include "map.h"
 #include "socket-transport.h"
@@ -31,9 +28,6 @@
 #include "hw/rnic/base/trace.h"
 
 enum {
-    BACKLOG_MIN = 1,
-    BACKLOG_MAX = 1024,
-
     KEEPALIVE_S = 60,
     KEEPALIVE_S_MAX = 3600,
     KEEPALIVE_PROBES = 4,
@@ -47,12 +41,10 @@ struct RnicFabricTcp {
 
     uint32_t keepalive_s;       /* see tcp_set_keepalive(); 0: off */
 
-    char *tls_creds_id;         /* for connections that come in */
-    char *tls_client_creds_id;  /* for those that are made */
+    QCryptoTLSCreds *tls_creds;         /* for connections that come in */
+    QCryptoTLSCreds *tls_client_creds;  /* for those that are made */
     char *tls_hostname;
     char *tls_authz;
-    QCryptoTLSCreds *tls_creds;
-    QCryptoTLSCreds *tls_client_creds;
     bool complete;
 };
 OBJECT_DECLARE_SIMPLE_TYPE(RnicFabricTcp, RNIC_FABRIC_TCP)
@@ -60,30 +52,23 @@ OBJECT_DECLARE_SIMPLE_TYPE(RnicFabricTcp, RNIC_FABRIC_TCP)
 /* An attempt to connect. */
 typedef struct TcpDial {
     RnicFabricDial dial;
-    RnicFabricTcp *tcp;
-    int fd;                     /* -1: it is connected */
-    RnicTlsHandshake *handshake;        /* then */
+    RnicTlsHandshake *handshake;        /* once it is connected */
     RnicAddr to;                /* host address */
-    RnicAddr local;             /* guest address, once connected */
     uint8_t near[16];           /* for rnic_map_to_guest() */
 } TcpDial;
 
 typedef struct TcpAccepted TcpAccepted;
 
-struct RnicFabricListener {
-    RnicFabricTcp *tcp;
-    RnicAcceptor *acceptor;
-    RnicAddr local;
+typedef struct TcpListener {
+    RnicFabricListener listener;
     unsigned backlog;
     unsigned handshakes_count;
     QLIST_HEAD(, TcpAccepted) handshakes;
-    RnicFabricAccept *accept;
-    void *opaque;
-};
+} TcpListener;
 
 /* A connection that a listener has taken, in its TLS handshake. */
 struct TcpAccepted {
-    RnicFabricListener *listener;
+    TcpListener *listener;
     RnicTlsHandshake *handshake;
     RnicAddr local;
     RnicAddr remote;
@@ -193,30 +178,9 @@ static bool tcp_to_guest(RnicFabricTcp *tcp, const RnicAddr *host,
 
 /* ------------------------------------------------------------- sockets */
 
-/* A socket for a connection to or from @host, or -1 with errno. */
-static int tcp_new_socket(const RnicAddr *host)
+static int tcp_family(const RnicAddr *host)
 {
-    int fd;
-
-    if (!rnic_descriptors_take(1)) {
-        return -1;
-    }
-    fd = qemu_socket(rnic_ip_is_v4(host->ip) ? AF_INET : AF_INET6,
-                     SOCK_STREAM, 0);
-    if (fd < 0) {
-        rnic_descriptors_release(1);
-    }
-    return fd;
-}
-
-/* errno stays. */
-static void tcp_close_socket(int fd)
-{
-    int error = errno;
-
-    close(fd);
-    rnic_descriptors_release(1);
-    errno = error;
+    return rnic_ip_is_v4(host->ip) ? AF_INET : AF_INET6;
 }
 
 static void tcp_set_option(int fd, int level, int option, int value)
@@ -231,20 +195,16 @@ static void tcp_set_option(int fd, int level, int option, int value)
  */
 static void tcp_set_keepalive(const RnicFabricTcp *tcp, int fd)
 {
-    int idle = tcp->keepalive_s;
+    int idle = MIN(tcp->keepalive_s, KEEPALIVE_S_MAX);
 
     if (!idle) {
         return;
     }
-#if defined(TCP_KEEPIDLE) && defined(TCP_KEEPINTVL) && defined(TCP_KEEPCNT)
     tcp_set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, idle);
     tcp_set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL,
                    DIV_ROUND_UP(idle, KEEPALIVE_PROBES));
     tcp_set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, KEEPALIVE_PROBES);
-#endif
-#ifdef TCP_USER_TIMEOUT
     tcp_set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, 2 * idle * 1000);
-#endif
     tcp_set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
 }
 
@@ -255,44 +215,13 @@ static bool tcp_uses_tls(const RnicFabricTcp *tcp)
 
 /* ---------------------------------------------------------------- dial */
 
-static RnicFabricStatus tcp_dial_status(int error)
-{
-    switch (error) {
-    case 0:
-        return RNIC_FABRIC_OK;
-    case ECONNREFUSED:
-        return RNIC_FABRIC_REFUSED;
-    case ENETUNREACH:
-    case EHOSTUNREACH:
-    case ENETDOWN:
-    case EHOSTDOWN:
-    case EADDRNOTAVAIL:
-        return RNIC_FABRIC_UNREACHABLE;
-    case EADDRINUSE:
-        return RNIC_FABRIC_ADDRESS_IN_USE;
-    case ETIMEDOUT:
-        return RNIC_FABRIC_TIMED_OUT;
-    case ECONNRESET:
-    case ENOTCONN:
-        return RNIC_FABRIC_RESET;
-    case EMFILE:
-        return RNIC_FABRIC_NO_DESCRIPTORS;
-    default:
-        return RNIC_FABRIC_ERROR;
-    }
-}
-
 static int tcp_bind_local(int fd, const RnicAddr *from)
 {
     socket_set_fast_reuse(fd);
-#ifdef IP_BIND_ADDRESS_NO_PORT
     if (from->port == 0) {
         /* A port need only be free for this destination. */
-        const int on = 1;
-
-        setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof(on));
+        tcp_set_option(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);
     }
-#endif
     return tcp_socket_at(fd, bind, from);
 }
 
@@ -300,17 +229,16 @@ static int tcp_bind_local(int fd, const RnicAddr *from)
 static int tcp_connect_from(const RnicFabricTcp *tcp, const RnicAddr *from,
                             const RnicAddr *to)
 {
-    int fd = tcp_new_socket(to);
+    int fd = rnic_fabric_socket(tcp_family(to));
 
     if (fd < 0) {
         return -1;
     }
-    g_unix_set_fd_nonblocking(fd, true, NULL);
     socket_set_nodelay(fd);
     tcp_set_keepalive(tcp, fd);
     if ((!rnic_ip_is_any(from->ip) && tcp_bind_local(fd, from) < 0) ||
         (tcp_socket_at(fd, connect, to) < 0 && errno != EINPROGRESS)) {
-        tcp_close_socket(fd);
+        rnic_descriptors_close(fd);
         return -1;
     }
     return fd;
@@ -343,26 +271,16 @@ static int tcp_connect_error(int fd, RnicAddr *host_local)
     return error;
 }
 
-static void tcp_dial_free(TcpDial *d)
+static void tcp_dial_cleanup(RnicFabricDial *dial)
 {
-    if (d->fd >= 0) {
-        qemu_set_fd_handler(d->fd, NULL, NULL, NULL);
-        tcp_close_socket(d->fd);
+    TcpDial *d = container_of(dial, TcpDial, dial);
+
+    if (dial->fd >= 0) {
+        qemu_set_fd_handler(dial->fd, NULL, NULL, NULL);
     }
     if (d->handshake) {
         rnic_tls_cancel(d->handshake);
     }
-    object_unref(OBJECT(d->tcp));
-    g_free(d);
-}
-
-static void tcp_dial_end(TcpDial *d, RnicFabricStatus status, RnicTransport *t)
-{
-    RnicFabricDial dial = d->dial;
-    RnicAddr local = d->local;
-
-    tcp_dial_free(d);
-    rnic_fabric_dialed(&dial, status, t, t ? &local : NULL);
 }
 
 static void tcp_dial_encrypted(void *opaque, RnicTransport *t, const char *why)
@@ -370,17 +288,18 @@ static void tcp_dial_encrypted(void *opaque, RnicTransport *t, const char *why)
     TcpDial *d = opaque;
 
     d->handshake = NULL;
-    tcp_dial_end(d, t ? RNIC_FABRIC_OK : RNIC_FABRIC_TLS, t);
+    rnic_fabric_dialed(&d->dial, t ? RNIC_FABRIC_OK : RNIC_FABRIC_TLS, t);
 }
 
 /* As for QEMU's other users: the name is the one dialed, if not told. */
 static void tcp_dial_encrypt(TcpDial *d, RnicTransport *t)
 {
+    RnicFabricTcp *tcp = RNIC_FABRIC_TCP(d->dial.fabric);
     char text[RNIC_IP_TEXT];
     const char *host = rnic_ip_text(d->to.ip, text);
 
-    d->handshake = rnic_tls_handshake(t, d->tcp->tls_client_creds, false,
-                                      d->tcp->tls_hostname ?: host, host,
+    d->handshake = rnic_tls_handshake(t, tcp->tls_client_creds, false,
+                                      tcp->tls_hostname ?: host, host,
                                       tcp_dial_encrypted, d);
 }
 
@@ -388,13 +307,13 @@ static void tcp_dial_connected(TcpDial *d)
 {
     RnicTransport *t;
 
-    qemu_set_fd_handler(d->fd, NULL, NULL, NULL);
-    t = rnic_socket_transport_new(d->fd);
-    d->fd = -1;
-    if (d->tcp->tls_client_creds) {
+    qemu_set_fd_handler(d->dial.fd, NULL, NULL, NULL);
+    t = rnic_socket_transport_new(d->dial.fd);
+    d->dial.fd = -1;
+    if (RNIC_FABRIC_TCP(d->dial.fabric)->tls_client_creds) {
         tcp_dial_encrypt(d, t);
     } else {
-        tcp_dial_end(d, RNIC_FABRIC_OK, t);
+        rnic_fabric_dialed(&d->dial, RNIC_FABRIC_OK, t);
     }
 }
 
@@ -402,13 +321,14 @@ static void tcp_dial_writable(void *opaque)
 {
     TcpDial *d = opaque;
     RnicAddr host;
-    int error = tcp_connect_error(d->fd, &host);
+    int error = tcp_connect_error(d->dial.fd, &host);
 
     if (error) {
         trace_rnic_err_fabric_host("connect", error);
-        tcp_dial_end(d, tcp_dial_status(error), NULL);
-    } else if (!tcp_to_guest(d->tcp, &host, d->near, &d->local)) {
-        tcp_dial_end(d, RNIC_FABRIC_OUTSIDE_MAP, NULL);
+        rnic_fabric_dialed(&d->dial, rnic_fabric_status(error), NULL);
+    } else if (!tcp_to_guest(RNIC_FABRIC_TCP(d->dial.fabric), &host, d->near,
+                             &d->dial.local)) {
+        rnic_fabric_dialed(&d->dial, RNIC_FABRIC_OUTSIDE_MAP, NULL);
     } else {
         tcp_dial_connected(d);
     }
@@ -437,14 +357,13 @@ static int tcp_begin_connect(RnicFabricTcp *tcp, const RnicAddr *local,
     }
     if (fd < 0) {
         trace_rnic_err_fabric_host("dial", errno);
-        *status = tcp_dial_status(errno);
+        *status = rnic_fabric_status(errno);
     }
     return fd;
 }
 
 static RnicFabricDial *fabric_tcp_dial(RnicFabric *f, const RnicAddr *local,
                                        const RnicAddr *remote,
-                                       RnicFabricDialed *dialed, void *opaque,
                                        RnicFabricStatus *status)
 {
     RnicFabricTcp *tcp = RNIC_FABRIC_TCP(f);
@@ -466,9 +385,7 @@ static RnicFabricDial *fabric_tcp_dial(RnicFabric *f, const RnicAddr *local,
         return NULL;
     }
     d = g_new0(TcpDial, 1);
-    d->dial = (RnicFabricDial) { dialed, opaque };
-    d->tcp = RNIC_FABRIC_TCP(object_ref(OBJECT(f)));
-    d->fd = fd;
+    d->dial.fd = fd;
     d->to = to;
     memcpy(d->near, rnic_ip_is_any(local->ip) ? remote->ip : local->ip,
            sizeof(d->near));
@@ -476,22 +393,7 @@ static RnicFabricDial *fabric_tcp_dial(RnicFabric *f, const RnicAddr *local,
     return &d->dial;
 }
 
-static void fabric_tcp_cancel(RnicFabric *f, RnicFabricDial *dial)
-{
-    tcp_dial_free(container_of(dial, TcpDial, dial));
-}
-
 /* -------------------------------------------------------------- accept */
-
-static void tcp_deliver(RnicFabricListener *l, RnicTransport *t,
-                        const RnicAddr *local, const RnicAddr *remote)
-{
-    char text[RNIC_IP_TEXT];
-
-    trace_rnic_fabric_accepted(l, t, rnic_ip_text(remote->ip, text),
-                               remote->port);
-    l->accept(l->opaque, t, local, remote);
-}
 
 static void tcp_accepted_free(TcpAccepted *a)
 {
@@ -507,20 +409,21 @@ static void tcp_accepted_encrypted(void *opaque, RnicTransport *t,
                                    const char *why)
 {
     TcpAccepted *a = opaque;
-    RnicFabricListener *l = a->listener;
+    RnicFabricListener *l = &a->listener->listener;
     RnicAddr local = a->local, remote = a->remote;
 
     a->handshake = NULL;
     tcp_accepted_free(a);
     if (t) {
-        tcp_deliver(l, t, &local, &remote);
+        rnic_fabric_deliver(l, t, &local, &remote);
     }
 }
 
 /* Takes @t.  At most as many handshakes are under way as the backlog has. */
-static void tcp_accept_encrypt(RnicFabricListener *l, RnicTransport *t,
+static void tcp_accept_encrypt(TcpListener *l, RnicTransport *t,
                                const RnicAddr *local, const RnicAddr *remote)
 {
+    RnicFabricTcp *tcp = RNIC_FABRIC_TCP(l->listener.fabric);
     char text[RNIC_IP_TEXT];
     TcpAccepted *a;
 
@@ -535,59 +438,43 @@ static void tcp_accept_encrypt(RnicFabricListener *l, RnicTransport *t,
     a->remote = *remote;
     QLIST_INSERT_HEAD(&l->handshakes, a, next);
     l->handshakes_count++;
-    a->handshake = rnic_tls_handshake(t, l->tcp->tls_creds, true,
-                                      l->tcp->tls_authz,
+    a->handshake = rnic_tls_handshake(t, tcp->tls_creds, true, tcp->tls_authz,
                                       rnic_ip_text(remote->ip, text),
                                       tcp_accepted_encrypted, a);
 }
 
-/* Takes @fd. */
-static void tcp_accepted(void *opaque, int fd)
+static void tcp_accepted(RnicFabricListener *l, int fd)
 {
-    RnicFabricListener *l = opaque;
+    RnicFabricTcp *tcp = RNIC_FABRIC_TCP(l->fabric);
     RnicAddr host, local, remote;
     RnicTransport *t;
 
     if (!tcp_socket_address(fd, getpeername, &host) ||
-        !tcp_to_guest(l->tcp, &host, l->local.ip, &remote) ||
+        !tcp_to_guest(tcp, &host, l->local.ip, &remote) ||
         !tcp_socket_address(fd, getsockname, &host) ||
-        !tcp_to_guest(l->tcp, &host, l->local.ip, &local)) {
-        tcp_close_socket(fd);
+        !tcp_to_guest(tcp, &host, l->local.ip, &local)) {
+        rnic_descriptors_close(fd);
         return;
     }
     socket_set_nodelay(fd);
-    tcp_set_keepalive(l->tcp, fd);
+    tcp_set_keepalive(tcp, fd);
     t = rnic_socket_transport_new(fd);
-    if (l->tcp->tls_creds) {
-        tcp_accept_encrypt(l, t, &local, &remote);
+    if (tcp->tls_creds) {
+        tcp_accept_encrypt(container_of(l, TcpListener, listener), t, &local,
+                           &remote);
     } else {
-        tcp_deliver(l, t, &local, &remote);
+        rnic_fabric_deliver(l, t, &local, &remote);
     }
 }
 
 /* -------------------------------------------------------------- listen */
-
-static RnicFabricStatus tcp_listen_status(int error)
-{
-    switch (error) {
-    case EADDRINUSE:
-        return RNIC_FABRIC_ADDRESS_IN_USE;
-    case EADDRNOTAVAIL:
-    case EAFNOSUPPORT:
-        return RNIC_FABRIC_INVALID_ADDRESS;
-    case EMFILE:
-        return RNIC_FABRIC_NO_DESCRIPTORS;
-    default:
-        return RNIC_FABRIC_ERROR;
-    }
-}
 
 /* A non-blocking listening socket, or -1 with errno. */
 static int tcp_listen_at(const RnicAddr *host, unsigned backlog)
 {
     /* :: stands for every IPv4 address as well. */
     const int v6_only = !rnic_ip_is_any(host->ip);
-    int fd = tcp_new_socket(host);
+    int fd = rnic_fabric_socket(tcp_family(host));
 
     if (fd < 0) {
         return -1;
@@ -597,9 +484,8 @@ static int tcp_listen_at(const RnicAddr *host, unsigned backlog)
          setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &v6_only,
                     sizeof(v6_only)) < 0) ||
         tcp_socket_at(fd, bind, host) < 0 ||
-        listen(fd, backlog) < 0 ||
-        !g_unix_set_fd_nonblocking(fd, true, NULL)) {
-        tcp_close_socket(fd);
+        listen(fd, backlog) < 0) {
+        rnic_descriptors_close(fd);
         return -1;
     }
     return fd;
@@ -620,12 +506,10 @@ static int tcp_listen_at_or_v4(RnicAddr *host, unsigned backlog)
 static RnicFabricListener *fabric_tcp_listen(RnicFabric *f,
                                              const RnicAddr *local,
                                              unsigned backlog,
-                                             RnicFabricAccept *accept_fn,
-                                             void *opaque,
                                              RnicFabricStatus *status)
 {
     RnicFabricTcp *tcp = RNIC_FABRIC_TCP(f);
-    RnicFabricListener *l;
+    TcpListener *l;
     RnicAddr host;
     int fd;
 
@@ -640,33 +524,29 @@ static RnicFabricListener *fabric_tcp_listen(RnicFabric *f,
         *status = RNIC_FABRIC_INVALID_ADDRESS;
         return NULL;
     }
-    backlog = MIN(MAX(backlog, BACKLOG_MIN), BACKLOG_MAX);
     fd = tcp_listen_at_or_v4(&host, backlog);
     if (fd < 0) {
         trace_rnic_err_fabric_host("listen", errno);
-        *status = tcp_listen_status(errno);
+        *status = rnic_fabric_status(errno);
+        if (*status == RNIC_FABRIC_UNREACHABLE) {
+            *status = RNIC_FABRIC_INVALID_ADDRESS;
+        }
         return NULL;
     }
-    l = g_new0(RnicFabricListener, 1);
-    l->tcp = RNIC_FABRIC_TCP(object_ref(OBJECT(f)));
-    l->local = *local;
+    l = g_new0(TcpListener, 1);
+    l->listener.fd = fd;
     l->backlog = backlog;
-    l->accept = accept_fn;
-    l->opaque = opaque;
-    l->acceptor = rnic_acceptor_new(fd, tcp_accepted, l);
-    return l;
+    return &l->listener;
 }
 
-static void fabric_tcp_unlisten(RnicFabric *f, RnicFabricListener *l)
+static void tcp_listener_cleanup(RnicFabricListener *listener)
 {
+    TcpListener *l = container_of(listener, TcpListener, listener);
     TcpAccepted *a, *next;
 
     QLIST_FOREACH_SAFE(a, &l->handshakes, next, next) {
         tcp_accepted_free(a);
     }
-    rnic_acceptor_free(l->acceptor);
-    object_unref(OBJECT(l->tcp));
-    g_free(l);
 }
 
 /* ---------------------------------------------------------------- QOM */
@@ -693,75 +573,56 @@ static void fabric_tcp_set_map(Object *obj, const char *value, Error **errp)
     tcp->map_text = g_strdup(value);
 }
 
-static void fabric_tcp_get_keepalive(Object *obj, Visitor *v, const char *name,
-                                     void *opaque, Error **errp)
+static bool fabric_tcp_may_change(Object *obj, const char *name, Error **errp)
 {
-    visit_type_uint32(v, name, &RNIC_FABRIC_TCP(obj)->keepalive_s, errp);
-}
-
-/* A change concerns later connections only. */
-static void fabric_tcp_set_keepalive(Object *obj, Visitor *v, const char *name,
-                                     void *opaque, Error **errp)
-{
-    uint32_t seconds;
-
-    if (!visit_type_uint32(v, name, &seconds, errp)) {
-        return;
-    }
-    if (seconds > KEEPALIVE_S_MAX) {
-        error_setg(errp, "%s=%u is too long: at most %d seconds", name,
-                   seconds, KEEPALIVE_S_MAX);
-        return;
-    }
-    RNIC_FABRIC_TCP(obj)->keepalive_s = seconds;
-}
-
-/* The properties that are a text each. */
-typedef struct TextProperty {
-    const char *name;
-    size_t offset;
-    const char *description;
-} TextProperty;
-
-static const TextProperty text_properties[] = {
-    { "tls-creds", offsetof(RnicFabricTcp, tls_creds_id),
-      "TLS credentials (endpoint=server) for connections that come in" },
-    { "tls-client-creds", offsetof(RnicFabricTcp, tls_client_creds_id),
-      "TLS credentials (endpoint=client) for connections that are made" },
-    { "tls-hostname", offsetof(RnicFabricTcp, tls_hostname),
-      "name in the certificates of those connected to (default: the host "
-      "address)" },
-    { "tls-authz", offsetof(RnicFabricTcp, tls_authz),
-      "id of the authz object that those who connect have to pass" },
-};
-
-static char **tcp_text_of(Object *obj, const TextProperty *property)
-{
-    return (void *)((char *)RNIC_FABRIC_TCP(obj) + property->offset);
-}
-
-static void fabric_tcp_get_text(Object *obj, Visitor *v, const char *name,
-                                void *opaque, Error **errp)
-{
-    g_autofree char *text = g_strdup(*tcp_text_of(obj, opaque) ?: "");
-
-    visit_type_str(v, name, &text, errp);
-}
-
-static void fabric_tcp_set_text(Object *obj, Visitor *v, const char *name,
-                                void *opaque, Error **errp)
-{
-    char **text = tcp_text_of(obj, opaque);
-    char *value;
-
     if (RNIC_FABRIC_TCP(obj)->complete) {
         error_setg(errp, "%s cannot be changed any more", name);
-        return;
+        return false;
     }
-    if (visit_type_str(v, name, &value, errp)) {
-        g_free(*text);
-        *text = value;
+    return true;
+}
+
+static void fabric_tcp_check_creds(const Object *obj, const char *name,
+                                   Object *creds, Error **errp)
+{
+    fabric_tcp_may_change((Object *)obj, name, errp);
+}
+
+static char *fabric_tcp_get_hostname(Object *obj, Error **errp)
+{
+    return g_strdup(RNIC_FABRIC_TCP(obj)->tls_hostname);
+}
+
+static void fabric_tcp_set_hostname(Object *obj, const char *value,
+                                    Error **errp)
+{
+    RnicFabricTcp *tcp = RNIC_FABRIC_TCP(obj);
+
+    if (fabric_tcp_may_change(obj, "tls-hostname", errp)) {
+        g_free(tcp->tls_hostname);
+        tcp->tls_hostname = g_strdup(value);
     }
+}
+
+static char *fabric_tcp_get_authz(Object *obj, Error **errp)
+{
+    return g_strdup(RNIC_FABRIC_TCP(obj)->tls_authz);
+}
+
+static void fabric_tcp_set_authz(Object *obj, const char *value, Error **errp)
+{
+    RnicFabricTcp *tcp = RNIC_FABRIC_TCP(obj);
+
+    if (fabric_tcp_may_change(obj, "tls-authz", errp)) {
+        g_free(tcp->tls_authz);
+        tcp->tls_authz = g_strdup(value);
+    }
+}
+
+static bool tcp_check_endpoint(QCryptoTLSCreds *creds,
+                               QCryptoTLSCredsEndpoint endpoint, Error **errp)
+{
+    return !creds || qcrypto_tls_creds_check_endpoint(creds, endpoint, errp);
 }
 
 static void fabric_tcp_complete(UserCreatable *uc, Error **errp)
@@ -772,28 +633,35 @@ static void fabric_tcp_complete(UserCreatable *uc, Error **errp)
         error_setg(errp, "map= is missing: map=loopback (guest a.b.c.d is host "
                    "127.b.c.d), map=identity, or map=GUEST/length=HOST/length"
                    "[;...]");
-        return;
-    }
-    if (tcp->tls_creds_id) {
-        tcp->tls_creds = rnic_tls_creds(tcp->tls_creds_id, true, errp);
-        if (!tcp->tls_creds) {
-            return;
-        }
-    }
-    if (tcp->tls_client_creds_id) {
-        tcp->tls_client_creds = rnic_tls_creds(tcp->tls_client_creds_id,
-                                               false, errp);
-        if (!tcp->tls_client_creds) {
-            return;
-        }
-    }
-    if (tcp->tls_authz && !tcp->tls_creds) {
+    } else if (tcp->keepalive_s > KEEPALIVE_S_MAX) {
+        error_setg(errp, "keepalive-s=%u is too long: at most %d seconds",
+                   tcp->keepalive_s, KEEPALIVE_S_MAX);
+    } else if (tcp->tls_authz && !tcp->tls_creds) {
         error_setg(errp, "tls-authz has no meaning without tls-creds");
     } else if (tcp->tls_hostname && !tcp->tls_client_creds) {
         error_setg(errp, "tls-hostname has no meaning without "
                    "tls-client-creds");
+    } else {
+        tcp->complete =
+            tcp_check_endpoint(tcp->tls_creds,
+                               QCRYPTO_TLS_CREDS_ENDPOINT_SERVER, errp) &&
+            tcp_check_endpoint(tcp->tls_client_creds,
+                               QCRYPTO_TLS_CREDS_ENDPOINT_CLIENT, errp);
     }
-    tcp->complete = true;
+}
+
+/* A change of the seconds concerns later connections only. */
+static void fabric_tcp_init(Object *obj)
+{
+    RnicFabricTcp *tcp = RNIC_FABRIC_TCP(obj);
+
+    tcp->keepalive_s = KEEPALIVE_S;
+    object_property_add_uint32_ptr(obj, "keepalive-s", &tcp->keepalive_s,
+                                   OBJ_PROP_FLAG_READWRITE);
+    object_property_set_description(
+        obj, "keepalive-s", "seconds without an octet after which a peer is "
+        "asked whether it is there; after twice as many it is lost (0: never; "
+        "default: 60; at most 3600)");
 }
 
 static void fabric_tcp_finalize(Object *obj)
@@ -802,46 +670,54 @@ static void fabric_tcp_finalize(Object *obj)
 
     rnic_map_free(tcp->map);
     g_free(tcp->map_text);
-    object_unref(OBJECT(tcp->tls_creds));
-    object_unref(OBJECT(tcp->tls_client_creds));
-    for (int i = 0; i < ARRAY_SIZE(text_properties); i++) {
-        g_free(*tcp_text_of(obj, &text_properties[i]));
-    }
+    g_free(tcp->tls_hostname);
+    g_free(tcp->tls_authz);
 }
 
 static void fabric_tcp_class_init(ObjectClass *klass, RNIC_CLASS_DATA *data)
 {
     UserCreatableClass *uc = USER_CREATABLE_CLASS(klass);
     RnicFabricClass *fc = RNIC_FABRIC_CLASS(klass);
-    ObjectProperty *keepalive;
 
     uc->complete = fabric_tcp_complete;
     fc->dial = fabric_tcp_dial;
-    fc->cancel = fabric_tcp_cancel;
+    fc->dial_cleanup = tcp_dial_cleanup;
     fc->listen = fabric_tcp_listen;
-    fc->unlisten = fabric_tcp_unlisten;
+    fc->accepted = tcp_accepted;
+    fc->listener_cleanup = tcp_listener_cleanup;
+    fc->close_socket = rnic_descriptors_close;
     object_class_property_add_str(klass, "map", fabric_tcp_get_map,
                                   fabric_tcp_set_map);
     object_class_property_set_description(
         klass, "map", "how guest addresses become host addresses: loopback "
         "(guest a.b.c.d is host 127.b.c.d), identity, or GUEST/length="
         "HOST/length entries separated by ';' (required)");
-    keepalive = object_class_property_add(klass, "keepalive-s", "uint32",
-                                          fabric_tcp_get_keepalive,
-                                          fabric_tcp_set_keepalive, NULL,
-                                          NULL);
-    object_property_set_default_uint(keepalive, KEEPALIVE_S);
+    object_class_property_add_link(klass, "tls-creds", TYPE_QCRYPTO_TLS_CREDS,
+                                   offsetof(RnicFabricTcp, tls_creds),
+                                   fabric_tcp_check_creds,
+                                   OBJ_PROP_LINK_STRONG);
     object_class_property_set_description(
-        klass, "keepalive-s", "seconds without an octet after which a peer is "
-        "asked whether it is there; after twice as many it is lost (0: never)");
-    for (int i = 0; i < ARRAY_SIZE(text_properties); i++) {
-        const TextProperty *p = &text_properties[i];
-
-        object_class_property_add(klass, p->name, "string",
-                                  fabric_tcp_get_text, fabric_tcp_set_text,
-                                  NULL, (void *)p);
-        object_class_property_set_description(klass, p->name, p->description);
-    }
+        klass, "tls-creds",
+        "TLS credentials (endpoint=server) for connections that come in");
+    object_class_property_add_link(klass, "tls-client-creds",
+                                   TYPE_QCRYPTO_TLS_CREDS,
+                                   offsetof(RnicFabricTcp, tls_client_creds),
+                                   fabric_tcp_check_creds,
+                                   OBJ_PROP_LINK_STRONG);
+    object_class_property_set_description(
+        klass, "tls-client-creds",
+        "TLS credentials (endpoint=client) for connections that are made");
+    object_class_property_add_str(klass, "tls-hostname",
+                                  fabric_tcp_get_hostname,
+                                  fabric_tcp_set_hostname);
+    object_class_property_set_description(
+        klass, "tls-hostname", "name in the certificates of those connected to "
+        "(default: the host address)");
+    object_class_property_add_str(klass, "tls-authz", fabric_tcp_get_authz,
+                                  fabric_tcp_set_authz);
+    object_class_property_set_description(
+        klass, "tls-authz",
+        "id of the authz object that those who connect have to pass");
 }
 
 static const TypeInfo fabric_tcp_types[] = {
@@ -849,6 +725,7 @@ static const TypeInfo fabric_tcp_types[] = {
         .name = TYPE_RNIC_FABRIC_TCP,
         .parent = TYPE_RNIC_FABRIC,
         .instance_size = sizeof(RnicFabricTcp),
+        .instance_init = fabric_tcp_init,
         .instance_finalize = fabric_tcp_finalize,
         .class_init = fabric_tcp_class_init,
         .interfaces = RNIC_INTERFACES {

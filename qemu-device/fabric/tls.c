@@ -19,13 +19,13 @@ enum {
     /* As long as a peer has for its MPA Request, in the guest's time too. */
     HANDSHAKE_TIMEOUT_MS = 10 * 1000,
     RECORD = 16384,             /* payload of the longest TLS record */
+    STEPS_PER_TURN = 4,         /* of the main loop; 1 to 3 ms each */
 };
 
 /* ----------------------------------------------------------- transport */
 
 typedef struct TlsTransport {
     RnicTransport transport;
-    int refs;                   /* the user's, and a running handler's */
     RnicTransport *below;
     QCryptoTLSSession *session;
     int error;                  /* errno of the transport below, 0: none */
@@ -36,13 +36,6 @@ typedef struct TlsTransport {
     bool fin_wanted;            /* close_notify and FIN behind the record */
     bool fin_sent;
     bool broken;
-
-    /* The user's handlers.  All of the transport is for the thread of ctx. */
-    AioContext *ctx;            /* NULL: in no event loop */
-    IOHandler *readable;
-    IOHandler *writable;
-    void *opaque;
-    QEMUBH *more;               /* readable, though the socket is not */
 } TlsTransport;
 
 static TlsTransport *tls_of(RnicTransport *t)
@@ -50,37 +43,35 @@ static TlsTransport *tls_of(RnicTransport *t)
     return container_of(t, TlsTransport, transport);
 }
 
-/* The session's way down. */
-static ssize_t tls_push(const RnicTlsOctets *octets, size_t len, void *opaque,
-                        Error **errp)
+/* The session's way down: what it is told of the transport's @n. */
+static ssize_t tls_below_result(TlsTransport *t, ssize_t n, Error **errp)
 {
-    TlsTransport *t = opaque;
-    ssize_t n = rnic_transport_write(t->below, octets, len);
-
     if (n < 0 && errno == EAGAIN) {
         return QCRYPTO_TLS_SESSION_ERR_BLOCK;
     }
     if (n < 0) {
         t->error = errno;
-        error_setg_errno(errp, errno, "cannot write to the socket");
+        error_setg_errno(errp, errno, "the socket failed");
     }
     return n;
+}
+
+static ssize_t tls_push(const RnicTlsOctets *octets, size_t len, void *opaque,
+                        Error **errp)
+{
+    TlsTransport *t = opaque;
+
+    return tls_below_result(t, rnic_transport_write(t->below, octets, len),
+                            errp);
 }
 
 static ssize_t tls_pull(RnicTlsOctets *octets, size_t len, void *opaque,
                         Error **errp)
 {
     TlsTransport *t = opaque;
-    ssize_t n = rnic_transport_read(t->below, octets, len);
 
-    if (n < 0 && errno == EAGAIN) {
-        return QCRYPTO_TLS_SESSION_ERR_BLOCK;
-    }
-    if (n < 0) {
-        t->error = errno;
-        error_setg_errno(errp, errno, "cannot read from the socket");
-    }
-    return n;
+    return tls_below_result(t, rnic_transport_read(t->below, octets, len),
+                            errp);
 }
 
 /* -1 with errno: what was wrong with the session gnutls cannot say. */
@@ -135,98 +126,42 @@ static int tls_flush(TlsTransport *t)
     return 0;
 }
 
-static void tls_readable(void *opaque);
 static void tls_writable(void *opaque);
 
-static void tls_update_handlers(TlsTransport *t)
-{
-    bool write = tls_has_output(t) || t->writable;
-
-    rnic_transport_set_handlers(t->below, t->ctx,
-                                t->readable ? tls_readable : NULL,
-                                write ? tls_writable : NULL, t);
-}
-
-/* Octets that are decrypted: the socket may never become readable again. */
-static void tls_look_for_more(TlsTransport *t)
-{
-    if (t->readable && qcrypto_tls_session_check_pending(t->session) > 0) {
-        qemu_bh_schedule(t->more);
-    }
-}
-
-/* Handlers may close the transport, or give it to another thread. */
-static void tls_ref(TlsTransport *t)
-{
-    qatomic_inc(&t->refs);
-}
-
-static void tls_unref(TlsTransport *t)
-{
-    if (qatomic_fetch_dec(&t->refs) == 1) {
-        g_free(t);
-    }
-}
-
-/* If the handler gives the transport to another thread, it is that one's now. */
 static void tls_readable(void *opaque)
 {
-    TlsTransport *t = opaque;
-    AioContext *ctx = t->ctx;
+    rnic_transport_readable(opaque);
+}
 
-    tls_ref(t);
-    if (t->readable) {
-        t->readable(t->opaque);
-        if (qatomic_read(&t->ctx) == ctx) {
-            tls_look_for_more(t);
-        }
+static void tls_watch(RnicTransport *transport)
+{
+    TlsTransport *t = tls_of(transport);
+    bool write = tls_has_output(t) || transport->writable;
+
+    if (!transport->ctx) {
+        rnic_transport_leave_loop(t->below);
+        return;
     }
-    tls_unref(t);
+    rnic_transport_set_handlers(t->below, transport->ctx,
+                                transport->readable ? tls_readable : NULL,
+                                write ? tls_writable : NULL, t);
 }
 
 static void tls_writable(void *opaque)
 {
     TlsTransport *t = opaque;
-    int status;
+    int status = tls_flush(t);
 
-    tls_ref(t);
-    status = tls_flush(t);
-    tls_update_handlers(t);
-    if (t->writable && status != QCRYPTO_TLS_SESSION_ERR_BLOCK) {
-        t->writable(t->opaque);
+    tls_watch(&t->transport);
+    if (status != QCRYPTO_TLS_SESSION_ERR_BLOCK) {
+        rnic_transport_writable(&t->transport);
     }
-    tls_unref(t);
 }
 
-/* Nothing of the transport is in an event loop any more. */
-static void tls_leave_loop(TlsTransport *t)
+/* What is decrypted already. */
+static bool tls_pending(RnicTransport *t)
 {
-    t->readable = NULL;
-    t->writable = NULL;
-    g_clear_pointer(&t->more, qemu_bh_delete);
-    rnic_transport_leave_loop(t->below);
-    qatomic_set(&t->ctx, NULL);
-}
-
-static void tls_set_handlers(RnicTransport *transport, AioContext *ctx,
-                             IOHandler *readable, IOHandler *writable,
-                             void *opaque)
-{
-    TlsTransport *t = tls_of(transport);
-
-    if (!ctx) {
-        tls_leave_loop(t);
-        return;
-    }
-    qatomic_set(&t->ctx, ctx);
-    if (!t->more) {
-        t->more = aio_bh_new(ctx, tls_readable, t);
-    }
-    t->readable = readable;
-    t->writable = writable;
-    t->opaque = opaque;
-    tls_update_handlers(t);
-    tls_look_for_more(t);
+    return qcrypto_tls_session_check_pending(tls_of(t)->session) > 0;
 }
 
 static ssize_t tls_readv(RnicTransport *transport, const struct iovec *iov,
@@ -275,8 +210,8 @@ static ssize_t tls_writev(RnicTransport *transport, const struct iovec *iov,
     if (t->broken) {
         return tls_failed(t);
     }
-    if (status && t->ctx) {
-        tls_update_handlers(t);         /* to send the rest of the record */
+    if (status && transport->ctx) {
+        tls_watch(transport);           /* to send the rest of the record */
     }
     if (status && !done) {
         errno = EAGAIN;
@@ -293,8 +228,8 @@ static bool tls_shut_down(RnicTransport *transport)
     if (tls_flush(t) != QCRYPTO_TLS_SESSION_ERR_BLOCK) {
         return true;
     }
-    if (t->ctx) {
-        tls_update_handlers(t);
+    if (transport->ctx) {
+        tls_watch(transport);
     }
     return false;
 }
@@ -303,11 +238,9 @@ static void tls_close(RnicTransport *transport, bool reset)
 {
     TlsTransport *t = tls_of(transport);
 
-    tls_leave_loop(t);
     (reset ? rnic_transport_abort : rnic_transport_close)(t->below);
     qcrypto_tls_session_free(t->session);
     g_free(t->out);
-    tls_unref(t);
 }
 
 static const RnicTransportOps tls_ops = {
@@ -315,7 +248,8 @@ static const RnicTransportOps tls_ops = {
     .writev = tls_writev,
     .shut_down = tls_shut_down,
     .close = tls_close,
-    .set_handlers = tls_set_handlers,
+    .watch = tls_watch,
+    .pending = tls_pending,
 };
 
 /* Takes @below.  NULL with @errp: it is closed. */
@@ -334,7 +268,6 @@ static TlsTransport *tls_new(RnicTransport *below, QCryptoTLSCreds *creds,
     }
     t = g_new0(TlsTransport, 1);
     t->transport.ops = &tls_ops;
-    t->refs = 1;
     t->below = below;
     t->session = session;
     qcrypto_tls_session_set_callbacks(session, tls_push, tls_pull, t);
@@ -346,7 +279,6 @@ static TlsTransport *tls_new(RnicTransport *below, QCryptoTLSCreds *creds,
 struct RnicTlsHandshake {
     TlsTransport *tls;          /* NULL: it could not be made */
     char *peer;                 /* for messages */
-    QEMUBH *start;
     QEMUTimer *timeout;
     Error *error;
     RnicTlsDone *done;
@@ -365,7 +297,6 @@ static void handshake_free(RnicTlsHandshake *h)
     if (h->tls) {
         rnic_transport_close(&h->tls->transport);
     }
-    qemu_bh_delete(h->start);
     timer_free(h->timeout);
     error_free(h->error);
     g_free(h->peer);
@@ -405,10 +336,30 @@ static void handshake_succeed(RnicTlsHandshake *h)
     done(opaque, &tls->transport, NULL);
 }
 
+static unsigned handshake_steps;        /* in this turn of the main loop */
+
+static void handshake_next_turn(void *unused)
+{
+    handshake_steps = 0;
+}
+
+/* More steps have to wait: what the handshake watches stays ready. */
+static bool handshake_may_step(void)
+{
+    if (handshake_steps == 0) {
+        aio_bh_schedule_oneshot(iohandler_get_aio_context(),
+                                handshake_next_turn, NULL);
+    }
+    return handshake_steps++ < STEPS_PER_TURN;
+}
+
 static void handshake_step(void *opaque)
 {
     RnicTlsHandshake *h = opaque;
 
+    if (!handshake_may_step()) {
+        return;
+    }
     switch (qcrypto_tls_session_handshake(h->tls->session, &h->error)) {
     case QCRYPTO_TLS_HANDSHAKE_SENDING:
         handshake_watch(h, NULL, handshake_step);
@@ -428,20 +379,12 @@ static void handshake_step(void *opaque)
     }
 }
 
-static void handshake_start(void *opaque)
+static void handshake_timeout(void *opaque)
 {
     RnicTlsHandshake *h = opaque;
 
-    if (h->tls) {
-        handshake_step(h);
-    } else {
-        handshake_fail(h, error_get_pretty(h->error));
-    }
-}
-
-static void handshake_timeout(void *opaque)
-{
-    handshake_fail(opaque, "the handshake took too long");
+    handshake_fail(h, h->error ? error_get_pretty(h->error)
+                               : "the handshake took too long");
 }
 
 RnicTlsHandshake *rnic_tls_handshake(RnicTransport *below,
@@ -455,37 +398,12 @@ RnicTlsHandshake *rnic_tls_handshake(RnicTransport *below,
     h->done = done;
     h->opaque = opaque;
     h->tls = tls_new(below, creds, server, name, &h->error);
-    h->start = aio_bh_new(iohandler_get_aio_context(), handshake_start, h);
-    qemu_bh_schedule(h->start);
     h->timeout = timer_new_ms(QEMU_CLOCK_VIRTUAL, handshake_timeout, h);
     timer_mod(h->timeout, qemu_clock_get_ms(QEMU_CLOCK_VIRTUAL) +
-                          HANDSHAKE_TIMEOUT_MS);
+                          (h->tls ? HANDSHAKE_TIMEOUT_MS : 0));
+    if (h->tls) {
+        handshake_watch(h, NULL, handshake_step);
+    }
     trace_rnic_tls_handshake(h, server ? "server" : "client", h->peer);
     return h;
 }
-
-QCryptoTLSCreds *rnic_tls_creds(const char *id, bool server, Error **errp)
-{
-    Object *obj = object_resolve_path_component(object_get_objects_root(), id);
-    QCryptoTLSCreds *creds;
-
-    if (!obj) {
-        error_setg(errp, "no TLS credentials with id '%s' (their -object has "
-                   "to come first)", id);
-        return NULL;
-    }
-    creds = (QCryptoTLSCreds *)object_dynamic_cast(obj,
-                                                   TYPE_QCRYPTO_TLS_CREDS);
-    if (!creds) {
-        error_setg(errp, "the object '%s' is not TLS credentials", id);
-        return NULL;
-    }
-    if (!qcrypto_tls_creds_check_endpoint(
-            creds, server ? QCRYPTO_TLS_CREDS_ENDPOINT_SERVER
-                          : QCRYPTO_TLS_CREDS_ENDPOINT_CLIENT, errp)) {
-        return NULL;
-    }
-    object_ref(obj);
-    return creds;
-}
-

@@ -37,7 +37,4 @@ RnicTlsHandshake *rnic_tls_handshake(RnicTransport *below,
 /* Close the transport below; @done is not called. */
 void rnic_tls_cancel(RnicTlsHandshake *h);
 
-/* The credentials object @id for that role, or NULL with an error. */
-QCryptoTLSCreds *rnic_tls_creds(const char *id, bool server, Error **errp);
-
 #endif /* HW_RNIC_FABRIC_TLS_H */

@@ -1,81 +1,119 @@
 /*
- * rnic: a transport, one connected reliable byte stream
+ * rnic: a transport, what all of them have in common
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
 
 #include "qemu/osdep.h"
+#include "qemu/atomic.h"
 #include "transport.h"
 #include "hw/rnic/base/trace.h"
 
-ssize_t rnic_transport_readv(RnicTransport *t, const struct iovec *iov,
-                             size_t count)
+static void transport_unref(RnicTransport *t)
 {
-    return t->ops->readv(t, iov, count);
+    if (qatomic_fetch_dec(&t->refs) == 0) {
+        g_free(t);
+    }
 }
 
-ssize_t rnic_transport_read(RnicTransport *t, void *octets, size_t len)
+static void transport_end(RnicTransport *t, bool reset)
 {
-    struct iovec iov = { octets, len };
-
-    return rnic_transport_readv(t, &iov, 1);
-}
-
-ssize_t rnic_transport_writev(RnicTransport *t, const struct iovec *iov,
-                              size_t count)
-{
-    return t->ops->writev(t, iov, count);
-}
-
-ssize_t rnic_transport_write(RnicTransport *t, const void *octets, size_t len)
-{
-    struct iovec iov = { (void *)octets, len };
-
-    return rnic_transport_writev(t, &iov, 1);
-}
-
-bool rnic_transport_shut_down(RnicTransport *t)
-{
-    return t->ops->shut_down(t);
+    rnic_transport_leave_loop(t);
+    t->ops->close(t, reset);
+    transport_unref(t);
 }
 
 void rnic_transport_close(RnicTransport *t)
 {
     trace_rnic_transport_close(t);
-    t->ops->close(t, false);
+    transport_end(t, false);
 }
 
 void rnic_transport_abort(RnicTransport *t)
 {
     trace_rnic_transport_abort(t);
-    t->ops->close(t, true);
+    transport_end(t, true);
+}
+
+static void transport_more(void *opaque)
+{
+    rnic_transport_readable(opaque);
+}
+
+/* Nothing may ever become readable for octets that have arrived already. */
+static void transport_look_for_more(RnicTransport *t)
+{
+    if (t->readable && t->ops->pending && t->ops->pending(t)) {
+        if (!t->more) {
+            t->more = aio_bh_new(t->ctx, transport_more, t);
+        }
+        qemu_bh_schedule(t->more);
+    }
+}
+
+/* If the handler gives the transport to another thread, it is that one's. */
+void rnic_transport_readable(RnicTransport *t)
+{
+    AioContext *ctx = t->ctx;
+
+    qatomic_inc(&t->refs);
+    if (t->readable) {
+        t->readable(t->opaque);
+        if (qatomic_read(&t->ctx) == ctx) {
+            transport_look_for_more(t);
+        }
+    }
+    transport_unref(t);
+}
+
+void rnic_transport_writable(RnicTransport *t)
+{
+    if (t->writable) {
+        t->writable(t->opaque);
+    }
+}
+
+/* A stream asks for the same handlers again and again. */
+void rnic_transport_watch(RnicTransport *t, RnicWatch *w, int fd,
+                          IOHandler *read, IOHandler *write, void *opaque)
+{
+    if (w->ctx == t->ctx && w->read == read && w->write == write &&
+        w->opaque == opaque) {
+        return;
+    }
+    if (w->ctx && w->ctx != t->ctx) {
+        aio_set_fd_handler(w->ctx, fd, NULL, NULL, NULL, NULL, NULL);
+    }
+    *w = (RnicWatch) { t->ctx, read, write, opaque };
+    if (t->ctx) {
+        aio_set_fd_handler(t->ctx, fd, read, write, NULL, NULL, opaque);
+    }
+}
+
+static void transport_set_handlers(RnicTransport *t, AioContext *ctx,
+                                   IOHandler *readable, IOHandler *writable,
+                                   void *opaque)
+{
+    qatomic_set(&t->ctx, ctx);
+    t->readable = readable;
+    t->writable = writable;
+    t->opaque = opaque;
+    t->ops->watch(t);
 }
 
 void rnic_transport_set_handlers(RnicTransport *t, AioContext *ctx,
                                  IOHandler *readable, IOHandler *writable,
                                  void *opaque)
 {
-    t->ops->set_handlers(t, ctx, readable, writable, opaque);
+    if (t->ctx && t->ctx != ctx) {
+        rnic_transport_leave_loop(t);
+    }
+    transport_set_handlers(t, ctx, readable, writable, opaque);
+    transport_look_for_more(t);
 }
 
 void rnic_transport_leave_loop(RnicTransport *t)
 {
-    t->ops->set_handlers(t, NULL, NULL, NULL, NULL);
-}
-
-void rnic_transport_cork(RnicTransport *t, bool corked)
-{
-    if (t->ops->cork) {
-        t->ops->cork(t, corked);
-    }
-}
-
-void *rnic_transport_reserve(RnicTransport *t, size_t len)
-{
-    return t->ops->reserve ? t->ops->reserve(t, len) : NULL;
-}
-
-void rnic_transport_commit(RnicTransport *t, size_t len)
-{
-    t->ops->commit(t, len);
+    g_clear_pointer(&t->more, qemu_bh_delete);
+    transport_set_handlers(t, NULL, NULL, NULL, NULL);
 }

@@ -16,6 +16,7 @@
 #ifndef HW_RNIC_FABRIC_TRANSPORT_H
 #define HW_RNIC_FABRIC_TRANSPORT_H
 
+#include "block/aio.h"
 #include "hw/rnic/base/compat.h"
 
 typedef struct RnicTransport RnicTransport;
@@ -25,42 +26,77 @@ typedef struct RnicTransportOps {
     ssize_t (*writev)(RnicTransport *t, const struct iovec *iov,
                       size_t count);
     bool (*shut_down)(RnicTransport *t);
+    /* Free all but the structure, which is out of the event loop. */
     void (*close)(RnicTransport *t, bool reset);
-    /* Without @ctx: leave the event loop. */
-    void (*set_handlers)(RnicTransport *t, AioContext *ctx,
-                         IOHandler *readable, IOHandler *writable,
-                         void *opaque);
+    /* The handlers have changed: watch what they need, without ctx nothing. */
+    void (*watch)(RnicTransport *t);
 
     /* NULL: the transport has nothing of the kind. */
+    bool (*pending)(RnicTransport *t);  /* octets that nothing will wake for */
     void (*cork)(RnicTransport *t, bool corked);
     void *(*reserve)(RnicTransport *t, size_t len);     /* with commit */
     void (*commit)(RnicTransport *t, size_t len);
 } RnicTransportOps;
 
-/* The first member of each transport's own structure. */
+/* The first member of each transport's own structure, of g_new0(). */
 struct RnicTransport {
     const RnicTransportOps *ops;
+    int refs;                   /* running handlers, besides the user */
+    AioContext *ctx;            /* of the handlers; NULL: in no event loop */
+    IOHandler *readable;
+    IOHandler *writable;
+    void *opaque;
+    QEMUBH *more;               /* readable, though no descriptor is */
 };
+
+/* One of the descriptors that a transport watches, and what for. */
+typedef struct RnicWatch {
+    AioContext *ctx;
+    IOHandler *read;
+    IOHandler *write;
+    void *opaque;
+} RnicWatch;
 
 /*
  * Octets read into @iov; 0: the peer has ended its direction; -1 with errno:
  * EAGAIN (none for now), ETIMEDOUT (the peer is lost), others (a reset).
  */
-ssize_t rnic_transport_readv(RnicTransport *t, const struct iovec *iov,
-                             size_t count);
-ssize_t rnic_transport_read(RnicTransport *t, void *octets, size_t len);
+static inline ssize_t rnic_transport_readv(RnicTransport *t,
+                                           const struct iovec *iov,
+                                           size_t count)
+{
+    return t->ops->readv(t, iov, count);
+}
+
+static inline ssize_t rnic_transport_read(RnicTransport *t, void *octets,
+                                          size_t len)
+{
+    return t->ops->readv(t, &(struct iovec) { octets, len }, 1);
+}
 
 /* Octets of @iov that were taken; -1 with errno, as with reading. */
-ssize_t rnic_transport_writev(RnicTransport *t, const struct iovec *iov,
-                              size_t count);
-ssize_t rnic_transport_write(RnicTransport *t, const void *octets, size_t len);
+static inline ssize_t rnic_transport_writev(RnicTransport *t,
+                                            const struct iovec *iov,
+                                            size_t count)
+{
+    return t->ops->writev(t, iov, count);
+}
+
+static inline ssize_t rnic_transport_write(RnicTransport *t,
+                                           const void *octets, size_t len)
+{
+    return t->ops->writev(t, &(struct iovec) { (void *)octets, len }, 1);
+}
 
 /*
  * End this direction behind all that was written.  True: that has been said, or
  * cannot be said any more.  False: the transport says it as soon as it can, and
  * the writable handler is called then; to call this again tells.
  */
-bool rnic_transport_shut_down(RnicTransport *t);
+static inline bool rnic_transport_shut_down(RnicTransport *t)
+{
+    return t->ops->shut_down(t);
+}
 
 /*
  * Free the transport.  Handlers are no longer called.  Octets that the peer has
@@ -89,14 +125,39 @@ void rnic_transport_leave_loop(RnicTransport *t);
  * While it is corked the end of what is written may wait for more, to leave in
  * one packet or to be found by a peer that is told once.
  */
-void rnic_transport_cork(RnicTransport *t, bool corked);
+static inline void rnic_transport_cork(RnicTransport *t, bool corked)
+{
+    if (t->ops->cork) {
+        t->ops->cork(t, corked);
+    }
+}
 
 /*
  * Where the stream's next @len octets go, for the caller to put them there
  * without another copy; NULL: only by writing.  Then that they are there: the
  * peer is told when the transport is uncorked or written to next.
  */
-void *rnic_transport_reserve(RnicTransport *t, size_t len);
-void rnic_transport_commit(RnicTransport *t, size_t len);
+static inline void *rnic_transport_reserve(RnicTransport *t, size_t len)
+{
+    return t->ops->reserve ? t->ops->reserve(t, len) : NULL;
+}
+
+static inline void rnic_transport_commit(RnicTransport *t, size_t len)
+{
+    t->ops->commit(t, len);
+}
+
+/* ------------------------------------------------------ for transports */
+
+/*
+ * Call the user's handler, if there is one.  It may close the transport, or give
+ * it to another thread; the structure stays until these return.
+ */
+void rnic_transport_readable(RnicTransport *t);
+void rnic_transport_writable(RnicTransport *t);
+
+/* Have @read and @write (NULL: do not) called for @fd in @t's event loop. */
+void rnic_transport_watch(RnicTransport *t, RnicWatch *w, int fd,
+                          IOHandler *read, IOHandler *write, void *opaque);
 
 #endif /* HW_RNIC_FABRIC_TRANSPORT_H */

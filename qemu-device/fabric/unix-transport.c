@@ -10,9 +10,9 @@
 #include "qemu/iov.h"
 #include "qemu/memfd.h"
 #include "qemu/sockets.h"
-#include "qemu/thread.h"
 #include "descriptors.h"
 #include "shared-ring.h"
+#include "unix-socket.h"
 #include "unix-transport.h"
 #include "hw/rnic/base/trace.h"
 
@@ -26,48 +26,39 @@ enum {
     /* A stream that has sent less is not worth a ring's memory. */
     RING_AFTER = 256 * 1024,
 
-    /* Rings to send by, of the whole process: 128 MiB. */
+    /* Rings of each direction, of the whole process: 128 MiB. */
     RINGS_MAX = 256,
-
-    /* Threads that wait for a close(2), of the whole process. */
-    CLOSERS_MAX = 16,
 };
 
 /* What the descriptor at the beginning of a stream is the file of. */
 static const char offer_text[] = "rnic-ring 4\n";
 
-/* One of the descriptors that a transport watches, and what for. */
-typedef struct Watch {
-    IOHandler *read;
-    IOHandler *write;
-} Watch;
+typedef enum Direction { TX, RX, DIRECTIONS } Direction;
+
+/* How far a transport is with the ring of a direction. */
+typedef enum RingState {
+    RING_NONE,
+    RING_CHARGED,               /* counted, with a descriptor for its bell */
+    RING_MADE,                  /* the descriptor is the bell's */
+} RingState;
 
 typedef struct UnixTransport {
     RnicTransport transport;
-    int refs;                   /* the user's, and a running handler's */
     int fd;
-    unsigned descriptors;       /* of rnic_descriptors_take() */
     bool fin_sent;
     bool corked;
     bool rings;
     bool offered;
     bool peer_takes_rings;
     size_t sent;                /* by the socket */
+    RingState ring_state[DIRECTIONS];
     RnicSharedRing *tx;         /* NULL: the socket */
     RnicSharedRing *rx;
     bool look;                  /* beside the ring, at the socket */
     bool ended;                 /* no more comes */
-    bool tx_silent;             /* the peer has closed its end of the bell */
-    bool rx_silent;
-
-    AioContext *ctx;            /* of the handlers; NULL: in no event loop */
-    IOHandler *readable;
-    IOHandler *writable;
-    void *opaque;
-    Watch socket_watch;
-    Watch tx_watch;
-    Watch rx_watch;
-    QEMUBH *more;               /* readable, though the bell is not */
+    RnicWatch socket_watch;
+    RnicWatch tx_watch;
+    RnicWatch rx_watch;
 
     GDestroyNotify at_end;
     void *at_end_opaque;
@@ -80,51 +71,12 @@ static UnixTransport *unix_of(RnicTransport *t)
 
 /* ------------------------------------------------------------- watches */
 
-static void unix_ring_readable(void *opaque);
-
 /* There may be octets in the ring that its bell will not be rung for. */
-static void unix_look_for_more(UnixTransport *u)
+static bool unix_pending(RnicTransport *t)
 {
-    if (u->readable && u->rx && !rnic_shared_ring_waits(u->rx)) {
-        if (!u->more) {
-            u->more = aio_bh_new(u->ctx, unix_ring_readable, u);
-        }
-        qemu_bh_schedule(u->more);
-    }
-}
+    UnixTransport *u = unix_of(t);
 
-static void unix_forget_more(UnixTransport *u)
-{
-    g_clear_pointer(&u->more, qemu_bh_delete);
-}
-
-/* Handlers may close the transport, or give it to another thread. */
-static void unix_ref(UnixTransport *u)
-{
-    qatomic_inc(&u->refs);
-}
-
-static void unix_unref(UnixTransport *u)
-{
-    if (qatomic_fetch_dec(&u->refs) == 1) {
-        g_free(u);
-    }
-}
-
-/* If the handler gives the transport to another thread, it is that one's. */
-static void unix_ring_readable(void *opaque)
-{
-    UnixTransport *u = opaque;
-    AioContext *ctx = u->ctx;
-
-    unix_ref(u);
-    if (u->readable) {
-        u->readable(u->opaque);
-        if (qatomic_read(&u->ctx) == ctx) {
-            unix_look_for_more(u);
-        }
-    }
-    unix_unref(u);
+    return u->rx && !rnic_shared_ring_waits(u->rx);
 }
 
 static void unix_socket_readable(void *opaque)
@@ -132,102 +84,60 @@ static void unix_socket_readable(void *opaque)
     UnixTransport *u = opaque;
 
     u->look = true;
-    unix_ring_readable(u);
+    rnic_transport_readable(&u->transport);
 }
 
 static void unix_socket_writable(void *opaque)
 {
-    UnixTransport *u = opaque;
-
-    u->writable(u->opaque);
+    rnic_transport_writable(opaque);
 }
 
-static void unix_update_watches(UnixTransport *u);
+static void unix_watch(RnicTransport *t);
 
 static void unix_rx_rung(void *opaque)
 {
     UnixTransport *u = opaque;
 
-    if (!rnic_shared_ring_rung(u->rx)) {
-        u->rx_silent = true;
-        unix_update_watches(u);
-    }
-    unix_ring_readable(u);
+    rnic_shared_ring_rung(u->rx);
+    unix_watch(&u->transport);
+    rnic_transport_readable(&u->transport);
 }
 
 static void unix_tx_rung(void *opaque)
 {
     UnixTransport *u = opaque;
 
-    if (!rnic_shared_ring_rung(u->tx)) {
-        u->tx_silent = true;
-        unix_update_watches(u);
-    }
-    if (u->writable) {
-        u->writable(u->opaque);
-    }
-}
-
-static void unix_set_watch(UnixTransport *u, Watch *w, int fd, IOHandler *read,
-                           IOHandler *write)
-{
-    if (w->read != read || w->write != write) {
-        *w = (Watch) { read, write };
-        aio_set_fd_handler(u->ctx, fd, read, write, NULL, NULL, u);
-    }
+    rnic_shared_ring_rung(u->tx);
+    unix_watch(&u->transport);
+    rnic_transport_writable(&u->transport);
 }
 
 /*
  * The bells are watched all the time, whether anybody waits or not: QEMU looks
  * through all descriptors of a thread for one that is new.
  */
-static void unix_update_watches(UnixTransport *u)
+static void unix_watch_bell(UnixTransport *u, RnicWatch *w,
+                            const RnicSharedRing *ring, IOHandler *rung)
 {
-    bool any = u->readable || u->writable;
+    bool any = u->transport.readable || u->transport.writable;
 
-    unix_set_watch(u, &u->socket_watch, u->fd,
-                   u->readable && !u->ended ? unix_socket_readable : NULL,
-                   u->writable && !u->tx ? unix_socket_writable : NULL);
-    if (u->rx) {
-        unix_set_watch(u, &u->rx_watch, rnic_shared_ring_bell(u->rx),
-                       any && !u->rx_silent ? unix_rx_rung : NULL, NULL);
-    }
-    if (u->tx) {
-        unix_set_watch(u, &u->tx_watch, rnic_shared_ring_bell(u->tx),
-                       any && !u->tx_silent ? unix_tx_rung : NULL, NULL);
+    if (ring) {
+        rung = any && !rnic_shared_ring_silent(ring) ? rung : NULL;
+        rnic_transport_watch(&u->transport, w, rnic_shared_ring_bell(ring),
+                             rung, NULL, u);
     }
 }
 
-static void unix_leave_loop(UnixTransport *u)
-{
-    unix_forget_more(u);
-    u->readable = NULL;
-    u->writable = NULL;
-    if (u->ctx) {
-        unix_update_watches(u);
-        qatomic_set(&u->ctx, NULL);
-    }
-}
-
-static void unix_set_handlers(RnicTransport *t, AioContext *ctx,
-                              IOHandler *readable, IOHandler *writable,
-                              void *opaque)
+static void unix_watch(RnicTransport *t)
 {
     UnixTransport *u = unix_of(t);
 
-    if (!ctx) {
-        unix_leave_loop(u);
-        return;
-    }
-    if (!readable) {
-        unix_forget_more(u);
-    }
-    qatomic_set(&u->ctx, ctx);
-    u->readable = readable;
-    u->writable = writable;
-    u->opaque = opaque;
-    unix_update_watches(u);
-    unix_look_for_more(u);
+    rnic_transport_watch(t, &u->socket_watch, u->fd,
+                         t->readable && !u->ended ? unix_socket_readable : NULL,
+                         t->writable && !u->tx ? unix_socket_writable : NULL,
+                         u);
+    unix_watch_bell(u, &u->rx_watch, u->rx, unix_rx_rung);
+    unix_watch_bell(u, &u->tx_watch, u->tx, unix_tx_rung);
 }
 
 /* --------------------------------------------------------------- offer */
@@ -265,11 +175,7 @@ static bool unix_is_offer(int fd)
 
 /* --------------------------------------------------------- descriptors */
 
-/*
- * A descriptor from the peer may be of any file, also of one whose every
- * operation, close(2) too, waits for as long as the peer likes (FUSE).  These
- * two questions are answered by the kernel alone.
- */
+/* Of a descriptor from the peer only the kernel is asked, see unix-socket.h. */
 static bool unix_is_memory(int fd)
 {
     return fcntl(fd, F_GET_SEALS) >= 0;
@@ -284,46 +190,33 @@ static bool unix_is_unix_socket(int fd)
            domain == AF_UNIX;
 }
 
-static int closers;             /* all threads' */
+static int rings[DIRECTIONS];   /* all threads' */
 
-/* While too many wait, streams are plain sockets to both ends. */
-static bool unix_may_take_descriptors(void)
+/* Before there is a ring.  False: too many rings, or too many descriptors. */
+static bool unix_charge_ring(UnixTransport *u, Direction d)
 {
-    return qatomic_read(&closers) < CLOSERS_MAX;
-}
-
-static void *unix_close_and_end(void *opaque)
-{
-    close(GPOINTER_TO_INT(opaque));
-    qatomic_dec(&closers);
-    return NULL;
-}
-
-/*
- * close(2) of an unknown file may block, so a thread of its own does it; the
- * stream fails.  With too many of these threads the file stays open instead: only
- * streams that were offered rings before can bring more.
- */
-static void unix_close_unknown(int fd)
-{
-    QemuThread thread;
-
-    if (unix_is_memory(fd) || unix_is_unix_socket(fd)) {
-        close(fd);
-    } else if (qatomic_fetch_inc(&closers) < CLOSERS_MAX) {
-        qemu_thread_create(&thread, "rnic-close", unix_close_and_end,
-                           GINT_TO_POINTER(fd), QEMU_THREAD_DETACHED);
-    } else {
-        qatomic_dec(&closers);
-        trace_rnic_err_fabric_unix_left_open(fd);
+    if (u->ring_state[d] != RING_NONE) {
+        return true;
     }
+    if (qatomic_fetch_inc(&rings[d]) >= RINGS_MAX ||
+        !rnic_descriptors_take(1)) {
+        qatomic_dec(&rings[d]);
+        return false;
+    }
+    u->ring_state[d] = RING_CHARGED;
+    return true;
 }
 
-static void unix_close_all(const int *fds, size_t count)
+static void unix_end_ring(UnixTransport *u, Direction d, RnicSharedRing **ring)
 {
-    for (size_t i = 0; i < count; i++) {
-        unix_close_unknown(fds[i]);
+    g_clear_pointer(ring, rnic_shared_ring_free);
+    if (u->ring_state[d] == RING_CHARGED) {
+        rnic_descriptors_release(1);
     }
+    if (u->ring_state[d] != RING_NONE) {
+        qatomic_dec(&rings[d]);
+    }
+    u->ring_state[d] = RING_NONE;
 }
 
 /* ---------------------------------------------------------------- read */
@@ -337,13 +230,14 @@ static bool unix_ended_both_ways(int fd)
 
 static bool unix_take_ring(UnixTransport *u, int memory, int bell)
 {
+    u->ring_state[RX] = RING_MADE;
     u->rx = rnic_shared_ring_open(memory, bell);
     if (!u->rx) {
         trace_rnic_err_fabric_unix_ring(u, errno);
         return false;
     }
     trace_rnic_fabric_unix_ring(u, "received");
-    unix_update_watches(u);
+    unix_watch(&u->transport);
     return true;
 }
 
@@ -351,6 +245,9 @@ static bool unix_take_ring(UnixTransport *u, int memory, int bell)
 static bool unix_take_descriptors(UnixTransport *u, const int *fds,
                                   size_t count)
 {
+    if (count == 0) {
+        return true;
+    }
     if (count == 1 && unix_is_memory(fds[0])) {
         u->peer_takes_rings |= unix_is_offer(fds[0]);
         close(fds[0]);
@@ -361,50 +258,19 @@ static bool unix_take_descriptors(UnixTransport *u, const int *fds,
         return unix_take_ring(u, fds[0], fds[1]);
     }
     trace_rnic_err_fabric_unix_descriptors(u, count);
-    unix_close_all(fds, count);
+    rnic_unix_discard(fds, count);
     return false;
-}
-
-/* False: descriptors that do not belong there, or that there is no room for. */
-static bool unix_take_control(UnixTransport *u, struct msghdr *msg)
-{
-    struct cmsghdr *header = CMSG_FIRSTHDR(msg);
-    bool whole = !(msg->msg_flags & MSG_CTRUNC);
-    size_t count = 0;
-    int fds[2];
-
-    if (header && header->cmsg_level == SOL_SOCKET &&
-        header->cmsg_type == SCM_RIGHTS) {
-        count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-        memcpy(fds, CMSG_DATA(header), count * sizeof(int));
-    }
-    if (!whole) {
-        trace_rnic_err_fabric_unix_lost_descriptors(u);
-        unix_close_all(fds, count);
-        return false;
-    }
-    return count == 0 || unix_take_descriptors(u, fds, count);
 }
 
 static ssize_t unix_read_socket(UnixTransport *u, const struct iovec *iov,
                                 size_t niov)
 {
-    union {
-        struct cmsghdr header;
-        char space[CMSG_SPACE(2 * sizeof(int))];
-    } control;
-    /* Descriptors are accepted only if this end has offered rings. */
-    bool take = u->offered || unix_may_take_descriptors();
-    struct msghdr msg = {
-        .msg_iov = (struct iovec *)iov,
-        .msg_iovlen = niov,
-        .msg_control = take ? &control : NULL,
-        .msg_controllen = take ? sizeof(control) : 0,
-    };
-    ssize_t n = RETRY_ON_EINTR(recvmsg(u->fd, &msg,
-                                       MSG_CMSG_CLOEXEC));
+    int fds[2];
+    size_t count;
+    ssize_t n = rnic_unix_receive(u->fd, iov, niov, fds, ARRAY_SIZE(fds),
+                                  &count);
 
-    if (n >= 0 && take && !unix_take_control(u, &msg)) {
+    if (!unix_take_descriptors(u, fds, count)) {
         errno = EPROTO;
         return -1;
     }
@@ -415,7 +281,9 @@ static ssize_t unix_read_socket(UnixTransport *u, const struct iovec *iov,
 static ssize_t unix_look_at_socket(UnixTransport *u)
 {
     char octet;
-    ssize_t n = RETRY_ON_EINTR(recv(u->fd, &octet, 1, 0));
+    size_t none;
+    ssize_t n = rnic_unix_receive(u->fd, &(struct iovec) { &octet, 1 }, 1, NULL,
+                                  0, &none);
 
     if (n > 0) {
         trace_rnic_err_fabric_unix_beside_ring(u);
@@ -443,7 +311,7 @@ static ssize_t unix_read_ring(UnixTransport *u, const struct iovec *iov,
     n = unix_look_at_socket(u);
     if (n == 0) {
         u->ended = true;
-        unix_update_watches(u);
+        unix_watch(&u->transport);
         /* What was put there before the end. */
         n = rnic_shared_ring_read(u->rx, iov, niov);
     }
@@ -490,37 +358,10 @@ static ssize_t unix_send_with(UnixTransport *u, const struct iovec *iov,
     return RETRY_ON_EINTR(sendmsg(u->fd, &msg, MSG_NOSIGNAL));
 }
 
-static int rings;               /* to send by; all threads' */
-
-/* One more descriptor for the transport; the bell of a ring. */
-static bool unix_borrow(UnixTransport *u)
-{
-    bool ok = rnic_descriptors_take(1);
-
-    u->descriptors += ok;
-    return ok;
-}
-
-static void unix_give_back(UnixTransport *u)
-{
-    u->descriptors--;
-    rnic_descriptors_release(1);
-}
-
-/* To be asked before the first octets.  The ring's descriptor is taken now. */
+/* To be asked before the first octets. */
 static bool unix_may_offer(UnixTransport *u)
 {
-    return u->rings && u->sent == 0 && unix_may_take_descriptors() &&
-           (u->descriptors > 1 || unix_borrow(u));
-}
-
-static void unix_free_tx(UnixTransport *u)
-{
-    if (u->tx) {
-        g_clear_pointer(&u->tx, rnic_shared_ring_free);
-        qatomic_dec(&rings);
-        unix_give_back(u);
-    }
+    return u->rings && u->sent == 0 && unix_charge_ring(u, RX);
 }
 
 static void unix_tell(UnixTransport *u)
@@ -565,15 +406,16 @@ static RnicSharedRing *unix_new_ring(UnixTransport *u, int *fds)
 {
     RnicSharedRing *ring = NULL;
 
-    if (qatomic_fetch_inc(&rings) < RINGS_MAX && unix_borrow(u)) {
+    if (unix_charge_ring(u, TX)) {
         ring = rnic_shared_ring_create(&fds[0], &fds[1]);
         if (!ring) {
             trace_rnic_err_fabric_host("ring", errno);
-            unix_give_back(u);
+            unix_end_ring(u, TX, &u->tx);
         }
     }
-    if (!ring) {
-        qatomic_dec(&rings);
+    if (ring) {
+        u->ring_state[TX] = RING_MADE;
+    } else {
         u->rings = false;       /* do not try again */
     }
     return ring;
@@ -616,12 +458,12 @@ static ssize_t unix_begin_ring(UnixTransport *u, const struct iovec *iov,
     if (n != 1) {
         int error = errno;
 
-        unix_free_tx(u);
+        unix_end_ring(u, TX, &u->tx);
         errno = error;
         return n;
     }
     trace_rnic_fabric_unix_ring(u, "sent");
-    unix_update_watches(u);
+    unix_watch(&u->transport);
     iov_discard_front(&rest, &count, 1);
     return unix_write_ring(u, rest, count, 1);
 }
@@ -682,15 +524,12 @@ static void unix_close(RnicTransport *t, bool reset)
 {
     UnixTransport *u = unix_of(t);
 
-    unix_leave_loop(u);
-    unix_free_tx(u);
-    g_clear_pointer(&u->rx, rnic_shared_ring_free);
-    close(u->fd);
-    rnic_descriptors_release(u->descriptors);
+    unix_end_ring(u, TX, &u->tx);
+    unix_end_ring(u, RX, &u->rx);
+    rnic_unix_close(u->fd);
     if (u->at_end) {
         u->at_end(u->at_end_opaque);
     }
-    unix_unref(u);
 }
 
 static const RnicTransportOps unix_ops = {
@@ -698,7 +537,8 @@ static const RnicTransportOps unix_ops = {
     .writev = unix_writev,
     .shut_down = unix_shut_down,
     .close = unix_close,
-    .set_handlers = unix_set_handlers,
+    .watch = unix_watch,
+    .pending = unix_pending,
     .cork = unix_cork,
     .reserve = unix_reserve,
     .commit = unix_commit,
@@ -711,9 +551,7 @@ RnicTransport *rnic_unix_transport_new(int fd, bool with_rings,
     const int size = SEND_BUFFER;
 
     u->transport.ops = &unix_ops;
-    u->refs = 1;
     u->fd = fd;
-    u->descriptors = 1;
     u->rings = with_rings;
     u->at_end = at_end;
     u->at_end_opaque = opaque;

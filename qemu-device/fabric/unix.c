@@ -15,7 +15,6 @@
  */
 
 #include "qemu/osdep.h"
-#include <glib-unix.h>
 #include <arpa/inet.h>
 #include <sys/file.h>
 #include <sys/un.h>
@@ -30,16 +29,15 @@
 #include "system/system.h"
 #include "hw/rnic/base/compat.h"
 #include "fabric.h"
-#include "accept.h"
-#include "descriptors.h"
 #include "map.h"
 #include "unix-directory.h"
+#include "unix-socket.h"
 #include "unix-transport.h"
 #include "hw/rnic/base/trace.h"
 
 enum {
-    BACKLOG_MAX = 1024,
-    RETRY_MS = 10,              /* the listener's queue is full */
+    RETRY_MS = 10,              /* the listener's queue is full: at first, */
+    RETRY_MAX_MS = 200,         /* and at last */
 
     /* Ports for those who do not name one. */
     FIRST_PORT = 32768,
@@ -56,7 +54,7 @@ struct RnicFabricUnix {
     uint16_t next_port;
     DECLARE_BITMAP(ports, 65536);       /* local ones of streams that exist;
                                          * the main loop's */
-    QLIST_HEAD(, RnicFabricListener) listeners;
+    QLIST_HEAD(, UnixListener) listeners;
     Notifier exit;
 };
 OBJECT_DECLARE_SIMPLE_TYPE(RnicFabricUnix, RNIC_FABRIC_UNIX)
@@ -68,25 +66,19 @@ typedef struct TakenPort {
 } TakenPort;
 
 typedef struct UnixDial {
-    RnicFabricDial dial;
-    RnicFabricUnix *fabric;
-    int fd;                     /* -1: it is connected */
-    RnicAddr local;             /* its port is taken */
+    RnicFabricDial dial;        /* the port of its local address is taken */
     struct sockaddr_un to;
     QEMUTimer *attempt;
+    unsigned retry_ms;
 } UnixDial;
 
-struct RnicFabricListener {
-    RnicFabricUnix *fabric;
-    RnicAcceptor *acceptor;
-    RnicAddr local;
+typedef struct UnixListener {
+    RnicFabricListener listener;
     struct sockaddr_un address;
     dev_t device;               /* of the socket's file */
     ino_t inode;
-    RnicFabricAccept *accept;
-    void *opaque;
-    QLIST_ENTRY(RnicFabricListener) next;
-};
+    QLIST_ENTRY(UnixListener) next;
+} UnixListener;
 
 /* --------------------------------------------------------------- names */
 
@@ -166,33 +158,6 @@ static int unix_socket_at(int fd, int (*call)(int, const struct sockaddr *,
     return call(fd, (const struct sockaddr *)un, sizeof(*un));
 }
 
-/* A non-blocking socket, or -1 with errno. */
-static int unix_new_socket(void)
-{
-    int fd;
-
-    if (!rnic_descriptors_take(1)) {
-        return -1;
-    }
-    fd = qemu_socket(AF_UNIX, SOCK_STREAM, 0);
-    if (fd < 0) {
-        rnic_descriptors_release(1);
-    } else {
-        g_unix_set_fd_nonblocking(fd, true, NULL);
-    }
-    return fd;
-}
-
-/* errno stays. */
-static void unix_close_socket(int fd)
-{
-    int error = errno;
-
-    close(fd);
-    rnic_descriptors_release(1);
-    errno = error;
-}
-
 /* ---------------------------------------------------------------- dial */
 
 static bool unix_is_reachable(const RnicAddr *addr)
@@ -270,68 +235,46 @@ static bool unix_bind_some_name(int fd, RnicFabricUnix *u, RnicAddr *local)
     return false;
 }
 
-static void unix_dial_free(UnixDial *d)
+static void unix_dial_cleanup(RnicFabricDial *dial)
 {
-    if (d->fd >= 0) {
-        unix_close_socket(d->fd);
-        clear_bit(d->local.port, d->fabric->ports);
+    UnixDial *d = container_of(dial, UnixDial, dial);
+
+    if (dial->fd >= 0) {
+        clear_bit(dial->local.port, RNIC_FABRIC_UNIX(dial->fabric)->ports);
     }
-    object_unref(OBJECT(d->fabric));
     timer_free(d->attempt);
-    g_free(d);
 }
 
-static RnicFabricStatus unix_dial_status(int error)
+static void unix_dial_connected(UnixDial *d)
 {
-    switch (error) {
-    case ENOENT:
-    case ECONNREFUSED:
-        return RNIC_FABRIC_REFUSED;
-    case EADDRINUSE:
-        return RNIC_FABRIC_ADDRESS_IN_USE;
-    case EMFILE:
-        return RNIC_FABRIC_NO_DESCRIPTORS;
-    default:
-        return RNIC_FABRIC_ERROR;
-    }
-}
+    RnicTransport *t = unix_new_dialed(RNIC_FABRIC_UNIX(d->dial.fabric),
+                                       d->dial.fd, d->dial.local.port);
 
-static void unix_dial_end(UnixDial *d, int error)
-{
-    RnicFabricDial dial = d->dial;
-    RnicAddr local = d->local;
-    RnicTransport *t = NULL;
-
-    if (error) {
-        trace_rnic_err_fabric_host("connect", error);
-    } else {
-        t = unix_new_dialed(d->fabric, d->fd, local.port);
-        d->fd = -1;
-    }
-    unix_dial_free(d);
-    rnic_fabric_dialed(&dial, error ? unix_dial_status(error) : RNIC_FABRIC_OK,
-                       t, error ? NULL : &local);
+    d->dial.fd = -1;
+    rnic_fabric_dialed(&d->dial, RNIC_FABRIC_OK, t);
 }
 
 static void unix_dial_attempt(void *opaque)
 {
     UnixDial *d = opaque;
 
-    if (unix_socket_at(d->fd, connect, &d->to) == 0) {
-        unix_dial_end(d, 0);
+    if (unix_socket_at(d->dial.fd, connect, &d->to) == 0) {
+        unix_dial_connected(d);
     } else if (errno == EAGAIN || errno == EINTR) {
         /* TCP would try again, too; the caller knows for how long. */
         timer_mod(d->attempt, qemu_clock_get_ms(QEMU_CLOCK_REALTIME) +
-                              RETRY_MS);
+                              d->retry_ms);
+        d->retry_ms = MIN(2 * d->retry_ms, RETRY_MAX_MS);
     } else {
-        unix_dial_end(d, errno);
+        trace_rnic_err_fabric_host("connect", errno);
+        rnic_fabric_dialed(&d->dial, rnic_fabric_status(errno), NULL);
     }
 }
 
 /* A socket with the name of @local, or -1 with errno. */
 static int unix_new_named(RnicFabricUnix *u, RnicAddr *local)
 {
-    int fd = unix_new_socket();
+    int fd = rnic_fabric_socket(AF_UNIX);
 
     if (fd < 0) {
         return -1;
@@ -343,14 +286,13 @@ static int unix_new_named(RnicFabricUnix *u, RnicAddr *local)
         unix_bind_some_name(fd, u, local)) {
         return fd;
     }
-    unix_close_socket(fd);
+    rnic_unix_close(fd);
     return -1;
 }
 
 /* The guest has to say which of its addresses it dials from. */
 static RnicFabricDial *fabric_unix_dial(RnicFabric *f, const RnicAddr *local,
                                         const RnicAddr *remote,
-                                        RnicFabricDialed *dialed, void *opaque,
                                         RnicFabricStatus *status)
 {
     RnicFabricUnix *u = RNIC_FABRIC_UNIX(f);
@@ -365,43 +307,32 @@ static RnicFabricDial *fabric_unix_dial(RnicFabric *f, const RnicAddr *local,
     fd = unix_new_named(u, &from);
     if (fd < 0) {
         trace_rnic_err_fabric_host("dial", errno);
-        *status = unix_dial_status(errno);
+        *status = rnic_fabric_status(errno);
         return NULL;
     }
     d = g_new0(UnixDial, 1);
-    d->dial = (RnicFabricDial) { dialed, opaque };
-    d->fabric = RNIC_FABRIC_UNIX(object_ref(OBJECT(u)));
-    d->fd = fd;
-    d->local = from;
+    d->dial.fd = fd;
+    d->dial.local = from;
+    d->retry_ms = RETRY_MS;
     d->to = unix_to_sockaddr(u, remote);
     d->attempt = timer_new_ms(QEMU_CLOCK_REALTIME, unix_dial_attempt, d);
     timer_mod(d->attempt, qemu_clock_get_ms(QEMU_CLOCK_REALTIME));
     return &d->dial;
 }
 
-static void fabric_unix_cancel(RnicFabric *f, RnicFabricDial *dial)
-{
-    unix_dial_free(container_of(dial, UnixDial, dial));
-}
-
 /* -------------------------------------------------------------- accept */
 
-/* Takes @fd. */
-static void unix_accepted(void *opaque, int fd)
+static void unix_accepted(RnicFabricListener *l, int fd)
 {
-    RnicFabricListener *l = opaque;
-    char text[RNIC_IP_TEXT];
-    RnicTransport *t;
     RnicAddr remote;
 
     if (!unix_peer_address(fd, &remote)) {
-        unix_close_socket(fd);
+        rnic_unix_close(fd);
         return;
     }
-    t = rnic_unix_transport_new(fd, l->fabric->rings, NULL, NULL);
-    trace_rnic_fabric_accepted(l, t, rnic_ip_text(remote.ip, text),
-                               remote.port);
-    l->accept(l->opaque, t, &l->local, &remote);
+    rnic_fabric_deliver(l, rnic_unix_transport_new(
+                               fd, RNIC_FABRIC_UNIX(l->fabric)->rings, NULL,
+                               NULL), &l->local, &remote);
 }
 
 /* -------------------------------------------------------------- listen */
@@ -410,7 +341,6 @@ static void unix_accepted(void *opaque, int fd)
 static int unix_lock_directory(RnicFabricUnix *u)
 {
     int fd = qemu_open_old(u->dir, O_RDONLY | O_DIRECTORY);
-
     int error;
 
     if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) == 0) {
@@ -482,7 +412,7 @@ static bool unix_set_mode(const char *path, int dir_fd, struct stat *st)
 }
 
 /* False with errno.  The file is removed again if it is of no use. */
-static bool unix_listen_at(RnicFabricListener *l, int fd, int dir_fd,
+static bool unix_listen_at(UnixListener *l, int fd, int dir_fd,
                            unsigned backlog)
 {
     struct stat st;
@@ -504,15 +434,16 @@ static bool unix_listen_at(RnicFabricListener *l, int fd, int dir_fd,
 }
 
 /* A listening socket, or -1 with errno. */
-static int unix_new_listening(RnicFabricListener *l, unsigned backlog)
+static int unix_new_listening(RnicFabricUnix *u, UnixListener *l,
+                              unsigned backlog)
 {
-    int fd = unix_new_socket();
+    int fd = rnic_fabric_socket(AF_UNIX);
     int dir_fd, error;
 
     if (fd < 0) {
         return -1;
     }
-    dir_fd = unix_lock_directory(l->fabric);
+    dir_fd = unix_lock_directory(u);
     if (dir_fd >= 0 && unix_listen_at(l, fd, dir_fd, backlog)) {
         close(dir_fd);
         return fd;
@@ -521,27 +452,13 @@ static int unix_new_listening(RnicFabricListener *l, unsigned backlog)
     if (dir_fd >= 0) {
         close(dir_fd);
     }
-    unix_close_socket(fd);
+    rnic_unix_close(fd);
     errno = error;
     return -1;
 }
 
-static RnicFabricStatus unix_listen_status(int error)
-{
-    switch (error) {
-    case EADDRINUSE:
-        return RNIC_FABRIC_ADDRESS_IN_USE;
-    case EAGAIN:
-        return RNIC_FABRIC_BUSY;
-    case EMFILE:
-        return RNIC_FABRIC_NO_DESCRIPTORS;
-    default:
-        return RNIC_FABRIC_ERROR;
-    }
-}
-
 /* Only our own: somebody may have taken ours away and put theirs there. */
-static void unix_remove_file(const RnicFabricListener *l)
+static void unix_remove_file(const UnixListener *l)
 {
     struct stat st;
 
@@ -554,51 +471,43 @@ static void unix_remove_file(const RnicFabricListener *l)
 static RnicFabricListener *fabric_unix_listen(RnicFabric *f,
                                               const RnicAddr *local,
                                               unsigned backlog,
-                                              RnicFabricAccept *accept_fn,
-                                              void *opaque,
                                               RnicFabricStatus *status)
 {
     RnicFabricUnix *u = RNIC_FABRIC_UNIX(f);
-    RnicFabricListener *l;
+    UnixListener *l;
     int fd;
 
     if (local->port == 0 || !unix_is_reachable(local)) {
         *status = RNIC_FABRIC_INVALID_ADDRESS;
         return NULL;
     }
-    l = g_new0(RnicFabricListener, 1);
-    l->fabric = u;
-    l->local = *local;
+    l = g_new0(UnixListener, 1);
     l->address = unix_to_sockaddr(u, local);
-    l->accept = accept_fn;
-    l->opaque = opaque;
-    fd = unix_new_listening(l, MIN(MAX(backlog, 1), BACKLOG_MAX));
+    fd = unix_new_listening(u, l, backlog);
     if (fd < 0) {
         trace_rnic_err_fabric_host("listen", errno);
-        *status = unix_listen_status(errno);
+        *status = rnic_fabric_status(errno);
         g_free(l);
         return NULL;
     }
-    object_ref(OBJECT(u));
+    l->listener.fd = fd;
     QLIST_INSERT_HEAD(&u->listeners, l, next);
-    l->acceptor = rnic_acceptor_new(fd, unix_accepted, l);
-    return l;
+    return &l->listener;
 }
 
-static void fabric_unix_unlisten(RnicFabric *f, RnicFabricListener *l)
+static void unix_listener_cleanup(RnicFabricListener *listener)
 {
+    UnixListener *l = container_of(listener, UnixListener, listener);
+
     QLIST_REMOVE(l, next);
     unix_remove_file(l);
-    rnic_acceptor_free(l->acceptor);
-    object_unref(OBJECT(l->fabric));
-    g_free(l);
 }
 
 /* QEMU ends without taking devices apart. */
 static void unix_remove_files_at_exit(Notifier *notifier, void *data)
 {
     RnicFabricUnix *u = container_of(notifier, RnicFabricUnix, exit);
-    RnicFabricListener *l;
+    UnixListener *l;
 
     QLIST_FOREACH(l, &u->listeners, next) {
         unix_remove_file(l);
@@ -642,7 +551,8 @@ static void fabric_unix_complete(UserCreatable *uc, Error **errp)
     if (!u->dir) {
         u->dir = rnic_unix_directory_own(errp);
     }
-    if (!u->dir || !rnic_unix_directory_check(u->dir, errp)) {
+    if (!u->dir || !rnic_unix_directory_check(u->dir, errp) ||
+        !rnic_unix_closers_start(errp)) {
         return;
     }
     u->exit.notify = unix_remove_files_at_exit;
@@ -676,9 +586,11 @@ static void fabric_unix_class_init(ObjectClass *klass, RNIC_CLASS_DATA *data)
 
     uc->complete = fabric_unix_complete;
     fc->dial = fabric_unix_dial;
-    fc->cancel = fabric_unix_cancel;
+    fc->dial_cleanup = unix_dial_cleanup;
     fc->listen = fabric_unix_listen;
-    fc->unlisten = fabric_unix_unlisten;
+    fc->accepted = unix_accepted;
+    fc->listener_cleanup = unix_listener_cleanup;
+    fc->close_socket = rnic_unix_close;
     object_class_property_add_str(klass, "dir", fabric_unix_get_dir,
                                   fabric_unix_set_dir);
     object_class_property_set_description(

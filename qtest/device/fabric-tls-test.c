@@ -654,9 +654,8 @@ static void test_properties(void)
     g_autofree char *options = fabric_options(key_directory(KEY), "");
     Rnic *r = rnic_boot("", options);
 
-    assert_refused(r, "tls-creds", "nobody", "no TLS credentials with id "
-                   "'nobody'");
-    assert_refused(r, "tls-creds", "f", "'f' is not TLS credentials");
+    assert_refused(r, "tls-creds", "nobody", "'nobody' not found");
+    assert_refused(r, "tls-creds", "f", "expected: tls-creds");
     assert_refused(r, "tls-creds", "client", "server");
     assert_refused(r, "tls-client-creds", "server", "client");
     assert_refused(r, "tls-authz", "a", "without tls-creds");

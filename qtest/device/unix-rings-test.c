@@ -19,10 +19,13 @@ enum {
     /* In the device, a stream that has sent less stays with its socket. */
     RING_AFTER = 256 * 1024,
     RING_MIN = 256 * 1024,
+    RING_MAX = 512 * 1024,
     LENGTH = 100000,
     SEGMENT = 60000,            /* payload octets of a peer's large ones */
     LONGEST_FPDU = 2 + 65535 + 1 + 4,
     COUNT = 30,
+    MUCH = 600,                 /* a turn of the device is 256 messages */
+    SHORT = 500,
     STREAMS = 20,               /* between two devices */
 };
 
@@ -182,8 +185,39 @@ static void test_off(void)
     world_free(w);
 }
 
-/* Up to the MPA Reply, in which the peer sends @fd; takes it. */
-static Connection *reply_with(int fd)
+/* None of its threads does anything until it may go on. */
+static void stop_device(Rnic *r)
+{
+    pid_t pid = qtest_pid(r->qts);
+    int status;
+
+    g_assert_cmpint(kill(pid, SIGSTOP), ==, 0);
+    g_assert_cmpint(waitpid(pid, &status, WUNTRACED), ==, pid);
+    g_assert_true(WIFSTOPPED(status));
+}
+
+static void let_device_go_on(Rnic *r)
+{
+    g_assert_cmpint(kill(qtest_pid(r->qts), SIGCONT), ==, 0);
+}
+
+/*
+ * Send these octets with the descriptors, and close those: the device has the
+ * last ones of their files.
+ */
+static void send_and_close(Rnic *r, int fd, const void *octets, size_t length,
+                           const int *fds, unsigned count)
+{
+    stop_device(r);
+    g_assert_cmpint(wire_send_with(fd, octets, length, fds, count), ==, length);
+    for (unsigned i = 0; i < count; i++) {
+        close(fds[i]);
+    }
+    let_device_go_on(r);
+}
+
+/* Up to the MPA Reply, in which the peer sends the descriptors; takes them. */
+static Connection *reply_with_all(const int *fds, unsigned count)
 {
     Connection *c = connection_prepare(NULL);
     uint16_t port;
@@ -197,11 +231,14 @@ static Connection *reply_with(int fd)
     wire_mpa_get(c->peer, &c->request);
     c->reply = wire_mpa_reply(&c->request);
     length = wire_mpa_encode(&c->reply, octets);
-    g_assert_cmpint(wire_send_with(c->peer->fd, octets, length, &fd, 1), ==,
-                    length);
-    close(fd);
+    send_and_close(c->r, c->peer->fd, octets, length, fds, count);
     close(listener);
     return c;
+}
+
+static Connection *reply_with(int fd)
+{
+    return reply_with_all(&fd, 1);
 }
 
 /* Memory that says something else is no offer, and no mistake. */
@@ -299,6 +336,44 @@ static void test_slow_close(void)
     world_free(w);
 }
 
+/* The kernel closes what there is no room for: not in the main loop. */
+static void test_slow_close_of_third(void)
+{
+    int listener = tcp_listener();
+    const int fds[3] = { wire_ring_memory(RING_MIN), wire_ring_memory(RING_MIN),
+                         lingering_socket(listener) };
+    gint64 start = g_get_monotonic_time();
+    Connection *c;
+
+    set_fabric("unix");
+    c = reply_with_all(fds, 3);
+    g_assert_cmpint(rnic_expect_cm(c->r, RNIC_CM_CONNECT_REPLY).status, !=,
+                    RNIC_CM_OK);
+    g_assert_cmpuint(rnic_query_counters(c->r).endpoints, ==, 0);
+    g_assert_cmpint(g_get_monotonic_time() - start, <, 9 * G_USEC_PER_SEC);
+    close(listener);
+    connection_free(c);
+    set_fabric("unix-rings");
+}
+
+/* And what comes with the bell: not in a worker. */
+static void test_slow_close_at_bell(void)
+{
+    World *w = world_new(NULL);
+    int listener = tcp_listener();
+    int fd = lingering_socket(listener);
+    gint64 start = g_get_monotonic_time();
+
+    check_writes_in(w, 1);
+    send_and_close(w->c->r, w->c->peer->ring_out->bell, "x", 1, &fd, 1);
+    rnic_settle(w->c->r);
+    g_assert_cmpuint(rnic_modify_qp_state(w->c->r, &w->c->qp, RNIC_QPS_ERROR),
+                     ==, RNIC_ST_OK);
+    g_assert_cmpint(g_get_monotonic_time() - start, <, 9 * G_USEC_PER_SEC);
+    close(listener);
+    world_free(w);
+}
+
 /* -------------------------------------------------------------------- ends */
 
 /* Everything that was put into the ring before the end counts. */
@@ -323,48 +398,30 @@ static void test_fin(void)
     world_free(w);
 }
 
-/* None of its threads does anything until it may go on. */
-static void stop_device(World *w)
-{
-    pid_t pid = qtest_pid(w->c->r->qts);
-    int status;
-
-    g_assert_cmpint(kill(pid, SIGSTOP), ==, 0);
-    g_assert_cmpint(waitpid(pid, &status, WUNTRACED), ==, pid);
-    g_assert_true(WIFSTOPPED(status));
-}
-
-static void let_device_go_on(World *w)
-{
-    g_assert_cmpint(kill(qtest_pid(w->c->r->qts), SIGCONT), ==, 0);
-}
-
 /*
  * More than the device reads in a turn of its event loop, all of it there
  * before the first turn, and no bell is rung again.
  */
-static void put_much(World *w, unsigned count)
+static void put_much(World *w)
 {
-    w->c->peer->ring_size = 8 * 1024 * 1024;
-    w->c->peer->segment_size = SEGMENT;
+    w->c->peer->ring_size = RING_MAX;
     fence(w);
-    stop_device(w);
-    for (unsigned i = 0; i < count; i++) {
-        put_write(w, i, LENGTH);
+    stop_device(w->c->r);
+    for (unsigned i = 0; i < MUCH; i++) {
+        put_write(w, i, SHORT);
     }
-    let_device_go_on(w);
+    let_device_go_on(w->c->r);
 }
 
 static void check_much(const ConnectionOptions *options)
 {
-    enum { MUCH = 60 };
     World *w = world_new(options);
 
     for (unsigned i = 0; i < 5; i++) {
         connection_fill(w->c, 0, w->got, LENGTH);
-        put_much(w, MUCH);
+        put_much(w);
         fence(w);
-        expect_placed(w, MUCH - 1, LENGTH);
+        expect_placed(w, MUCH - 1, SHORT);
     }
     world_free(w);
 }
@@ -377,18 +434,17 @@ static void test_much(void)
 
 static void check_fin_behind_much(const ConnectionOptions *options)
 {
-    enum { MUCH = 60 };
     World *w = world_new(options);
 
     for (unsigned i = 0; i < 5; i++) {
         connection_fill(w->c, 0, w->got, LENGTH);
-        put_much(w, MUCH);
+        put_much(w);
         wire_shutdown(w->c->peer);
         rnic_expect_cm(w->c->r, RNIC_CM_PEER_CLOSE);
         g_assert_cmpint(wire_end(w->c->peer), ==, WIRE_FIN);
         rnic_expect_async(w->c->r, RNIC_AE_LLP_CLOSE_COMPLETE,
                           w->c->qp.number);
-        expect_placed(w, MUCH - 1, LENGTH);
+        expect_placed(w, MUCH - 1, SHORT);
         connection_recycle(w->c);
         connection_establish(w->c, options);
     }
@@ -862,6 +918,10 @@ int main(int argc, char **argv)
     qtest_add_func("rnic/unix-rings/no-offer", test_no_offer);
     qtest_add_func("rnic/unix-rings/other-files", test_other_files);
     qtest_add_func("rnic/unix-rings/slow-close", test_slow_close);
+    qtest_add_func("rnic/unix-rings/slow-close-of-third",
+                   test_slow_close_of_third);
+    qtest_add_func("rnic/unix-rings/slow-close-at-bell",
+                   test_slow_close_at_bell);
     qtest_add_func("rnic/unix-rings/fin", test_fin);
     qtest_add_func("rnic/unix-rings/much", test_much);
     qtest_add_func("rnic/unix-rings/fin-behind-much", test_fin_behind_much);
