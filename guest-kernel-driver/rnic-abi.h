@@ -14,6 +14,7 @@
 #define RNIC_ABI_USER_H
 
 #include <linux/types.h>
+#include <rdma/ib_user_ioctl_cmds.h>
 
 /* struct ib_device_ops.uverbs_abi_ver */
 #define RNIC_UVERBS_ABI_VERSION	1
@@ -38,6 +39,11 @@ struct rnic_uresp_alloc_ucontext {
 	__u16 max_read_sge;
 	__u32 max_srq_wr;		/* per S-RQ; 0: none */
 	__u32 reserved;
+};
+
+/* UVERBS_METHOD_QUERY_CONTEXT: the answer to alloc_ucontext once more. */
+enum rnic_query_context_attrs {
+	RNIC_ATTR_QUERY_CONTEXT_RESP = (1U << UVERBS_ID_NS_SHIFT),
 };
 
 /*

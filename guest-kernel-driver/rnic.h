@@ -143,6 +143,15 @@ static inline void rnic_ring(struct rnic_dev *dev, u32 doorbell, u32 value)
 	writel(value, dev->doorbells + doorbell);
 }
 
+/* The one way to write it; the provider does the same. */
+static inline void rnic_firmware_version(struct rnic_dev *dev, char *str,
+					 size_t size)
+{
+	u32 version = rnic_read32(dev, RNIC_REG_HW_VERSION);
+
+	snprintf(str, size, "%u.%u", version >> 16, version & 0xffff);
+}
+
 static inline bool rnic_has(const struct rnic_dev *dev, u64 feature)
 {
 	return dev->features & feature;

@@ -8,26 +8,18 @@
  * go. Those that the device has no use for are left out.
  */
 
-#include <linux/inetdevice.h>
 #include <linux/slab.h>
-#include <net/addrconf.h>
 
+#include "rnic_addresses.h"
 #include "rnic_cm_addr.h"
 #include "rnic_cm_listen.h"
 #include "rnic_commands.h"
-
-#define RNIC_MAX_ADDRESSES	64
 
 /* What the device listens on for a listener. */
 struct rnic_listen_endpoint {
 	struct list_head list;
 	struct rnic_cm_addr addr;
 	u32 number;
-};
-
-struct rnic_address_list {
-	unsigned int count;
-	struct rnic_cm_addr addr[RNIC_MAX_ADDRESSES];
 };
 
 struct rnic_listener *rnic_listener_get(struct rnic_dev *dev, u64 cookie)
@@ -84,57 +76,8 @@ static int rnic_listen_end_all(struct rnic_dev *dev,
 }
 
 /*
- * -------------------------------------------- the interface's addresses
+ * --------------------------------------------- listening on any address
  */
-static void rnic_address_add(struct rnic_address_list *list,
-			     const struct in6_addr *ip, __be16 port)
-{
-	struct rnic_cm_addr *addr;
-
-	if (list->count == RNIC_MAX_ADDRESSES)
-		return;
-	addr = &list->addr[list->count++];
-	memset(addr, 0, sizeof(*addr));
-	memcpy(addr->ip, ip, sizeof(addr->ip));
-	addr->port = port;
-}
-
-static void rnic_addresses_ipv4(struct net_device *netdev, __be16 port,
-				struct rnic_address_list *list)
-{
-	struct in_device *in_dev;
-	struct in_ifaddr *ifa;
-	struct in6_addr mapped;
-
-	rcu_read_lock();
-	in_dev = __in_dev_get_rcu(netdev);
-	if (in_dev) {
-		in_dev_for_each_ifa_rcu(ifa, in_dev) {
-			ipv6_addr_set_v4mapped(ifa->ifa_local, &mapped);
-			rnic_address_add(list, &mapped, port);
-		}
-	}
-	rcu_read_unlock();
-}
-
-static void rnic_addresses_ipv6(struct net_device *netdev, __be16 port,
-				struct rnic_address_list *list)
-{
-#if IS_ENABLED(CONFIG_IPV6)
-	struct inet6_dev *idev = in6_dev_get(netdev);
-	struct inet6_ifaddr *ifa;
-
-	if (!idev)
-		return;
-	read_lock_bh(&idev->lock);
-	list_for_each_entry(ifa, &idev->addr_list, if_list)
-		if (!(ifa->flags & (IFA_F_TENTATIVE | IFA_F_DADFAILED)))
-			rnic_address_add(list, &ifa->addr, port);
-	read_unlock_bh(&idev->lock);
-	in6_dev_put(idev);
-#endif
-}
-
 static bool rnic_is_wildcard(const struct sockaddr_storage *address)
 {
 	struct rnic_cm_addr addr;
@@ -143,21 +86,18 @@ static bool rnic_is_wildcard(const struct sockaddr_storage *address)
 	       !memchr_inv(addr.ip, 0, sizeof(addr.ip));
 }
 
-/* Those that a listener on any address is to listen on. */
+/* Those that a listener on any address listens on. */
 static void rnic_addresses_wanted(struct rnic_dev *dev,
 				  const struct iw_cm_id *cm_id,
 				  struct rnic_address_list *list)
 {
-	const struct sockaddr_storage *any = &cm_id->m_local_addr;
-	struct rnic_cm_addr addr;
+	sa_family_t family = cm_id->m_local_addr.ss_family;
 
 	list->count = 0;
-	if (rnic_cm_addr_set(&addr, any))
-		return;
-	if (any->ss_family == AF_INET6)
-		rnic_addresses_ipv6(dev->netdev, addr.port, list);
-	if (any->ss_family == AF_INET || !cm_id->afonly)
-		rnic_addresses_ipv4(dev->netdev, addr.port, list);
+	if (family == AF_INET6)
+		rnic_addresses_ipv6(dev->netdev, list);
+	if (family == AF_INET || !cm_id->afonly)
+		rnic_addresses_ipv4(dev->netdev, list);
 }
 
 static bool rnic_address_listed(const struct rnic_address_list *list,
@@ -166,18 +106,18 @@ static bool rnic_address_listed(const struct rnic_address_list *list,
 	unsigned int i;
 
 	for (i = 0; i < list->count; i++)
-		if (!memcmp(&list->addr[i], addr, sizeof(*addr)))
+		if (!memcmp(&list->addr[i], addr->ip, sizeof(addr->ip)))
 			return true;
 	return false;
 }
 
 static bool rnic_listens_on(const struct rnic_listener *listener,
-			    const struct rnic_cm_addr *addr)
+			    const struct in6_addr *addr)
 {
 	const struct rnic_listen_endpoint *endpoint;
 
 	list_for_each_entry(endpoint, &listener->endpoints, list)
-		if (!memcmp(&endpoint->addr, addr, sizeof(*addr)))
+		if (!memcmp(endpoint->addr.ip, addr, sizeof(*addr)))
 			return true;
 	return false;
 }
@@ -189,17 +129,23 @@ static int rnic_listen_follow(struct rnic_dev *dev,
 			      int backlog)
 {
 	struct rnic_listen_endpoint *endpoint, *next;
-	int first = 0;
+	struct rnic_cm_addr addr;
 	unsigned int i;
+	int first;
 	int ret;
 
 	list_for_each_entry_safe(endpoint, next, &listener->endpoints, list)
 		if (!rnic_address_listed(list, &endpoint->addr))
 			rnic_listen_end(dev, endpoint);
+	/* The port is that of the listener. */
+	first = rnic_cm_addr_set(&addr, &listener->cm_id->m_local_addr);
+	if (first)
+		return first;
 	for (i = 0; i < list->count; i++) {
 		if (rnic_listens_on(listener, &list->addr[i]))
 			continue;
-		ret = rnic_listen_on(dev, listener, &list->addr[i], backlog);
+		memcpy(addr.ip, &list->addr[i], sizeof(addr.ip));
+		ret = rnic_listen_on(dev, listener, &addr, backlog);
 		if (ret && ret != -EADDRNOTAVAIL && !first)
 			first = ret;
 	}

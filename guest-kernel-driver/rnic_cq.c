@@ -12,6 +12,9 @@
 
 #define RNIC_MIN_CQ_DEPTH	2
 
+/* A program that prevents overruns itself does not notice the device's check. */
+#define RNIC_CQ_FLAGS		IB_UVERBS_CQ_FLAGS_IGNORE_OVERRUN
+
 struct rnic_cq *rnic_cq_get(struct rnic_dev *dev, u32 cqn)
 {
 	unsigned long irq_flags;
@@ -117,7 +120,7 @@ int rnic_create_user_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	struct rnic_uresp_create_cq response = {};
 	int ret;
 
-	if (attr->flags)
+	if (attr->flags & ~RNIC_CQ_FLAGS)
 		return -EOPNOTSUPP;
 	if (!attr->cqe || attr->cqe > dev->limits.max_cqe)
 		return -EINVAL;

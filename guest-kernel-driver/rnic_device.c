@@ -3,16 +3,12 @@
  * rnic: what the device and its port are, for the core and for processes.
  */
 
-#include <linux/inetdevice.h>
 #include <rdma/ib_addr.h>
 #include <rdma/ib_mad.h>
 
 #include "rnic.h"
 #include "rnic_udata.h"
 #include "rnic_verbs.h"
-
-/* GID 0 is the MAC, as iWARP has it; GID 1 is the interface's IPv4 address. */
-#define RNIC_GID_TABLE_LENGTH	2
 
 static u64 rnic_device_cap_flags(const struct rnic_dev *dev)
 {
@@ -116,40 +112,7 @@ int rnic_get_port_immutable(struct ib_device *ibdev, u32 port,
 	return 0;
 }
 
-/* The zero GID, which the core takes for none, if there is no address. */
-static void rnic_ipv4_gid(struct net_device *netdev, union ib_gid *gid)
-{
-	struct in_device *in_dev;
-	struct in_ifaddr *ifa;
-
-	rcu_read_lock();
-	in_dev = __in_dev_get_rcu(netdev);
-	ifa = in_dev ? rcu_dereference(in_dev->ifa_list) : NULL;
-	if (ifa)
-		ipv6_addr_set_v4mapped(ifa->ifa_local,
-				       (struct in6_addr *)gid->raw);
-	rcu_read_unlock();
-}
-
-int rnic_query_gid(struct ib_device *ibdev, u32 port, int index,
-		   union ib_gid *gid)
-{
-	struct rnic_dev *dev = to_rnic_dev(ibdev);
-
-	if (index < 0 || index >= RNIC_GID_TABLE_LENGTH)
-		return -EINVAL;
-	memset(gid, 0, sizeof(*gid));
-	if (index == 0)
-		ether_addr_copy(gid->raw, dev->mac);
-	else
-		rnic_ipv4_gid(dev->netdev, gid);
-	return 0;
-}
-
 void rnic_get_dev_fw_str(struct ib_device *ibdev, char *str)
 {
-	u32 version = rnic_read32(to_rnic_dev(ibdev), RNIC_REG_HW_VERSION);
-
-	snprintf(str, IB_FW_VERSION_NAME_MAX, "%u.%u", version >> 16,
-		 version & 0xffff);
+	rnic_firmware_version(to_rnic_dev(ibdev), str, IB_FW_VERSION_NAME_MAX);
 }

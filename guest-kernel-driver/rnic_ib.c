@@ -68,6 +68,7 @@ static const struct ib_device_ops rnic_dev_ops = {
 	.query_port = rnic_query_port,
 	.query_qp = rnic_query_qp,
 	.query_srq = rnic_query_srq,
+	.query_ucontext = rnic_query_ucontext,
 	.reg_user_mr = rnic_reg_user_mr,
 	.reg_user_mr_dmabuf = rnic_reg_user_mr_dmabuf,
 	.req_notify_cq = rnic_req_notify_cq,
@@ -115,6 +116,7 @@ static void rnic_ib_describe(struct rnic_dev *dev)
 	ibdev->iw_driver_flags = IW_F_NO_PORT_MAP;
 	strscpy(ibdev->iw_ifname, dev->netdev->name,
 		sizeof(ibdev->iw_ifname));
+	ibdev->driver_def = rnic_uapi_definitions;
 	ib_set_device_ops(ibdev, &rnic_dev_ops);
 }
 

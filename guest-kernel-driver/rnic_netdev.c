@@ -193,6 +193,8 @@ static void rnic_get_drvinfo(struct net_device *netdev,
 	strscpy(info->driver, RNIC_DRIVER_NAME, sizeof(info->driver));
 	strscpy(info->bus_info, pci_name(nd->dev->pdev),
 		sizeof(info->bus_info));
+	rnic_firmware_version(nd->dev, info->fw_version,
+			      sizeof(info->fw_version));
 }
 
 static const struct ethtool_ops rnic_ethtool_ops = {

@@ -46,7 +46,13 @@ static int rnic_netdev_event(struct notifier_block *nb, unsigned long event,
 	return NOTIFY_DONE;
 }
 
-/* GID 1 is the interface's address. */
+/* The interface's addresses are GIDs, and what is listened on. */
+static void rnic_notify_addresses(struct rnic_dev *dev)
+{
+	rnic_dispatch_event(dev, IB_EVENT_GID_CHANGE);
+	rnic_listen_addresses_changed(dev);
+}
+
 static int rnic_inetaddr_event(struct notifier_block *nb, unsigned long event,
 			       void *data)
 {
@@ -54,10 +60,8 @@ static int rnic_inetaddr_event(struct notifier_block *nb, unsigned long event,
 					    inetaddr_notifier);
 	struct in_ifaddr *ifa = data;
 
-	if (ifa->ifa_dev->dev == dev->netdev) {
-		rnic_dispatch_event(dev, IB_EVENT_GID_CHANGE);
-		rnic_listen_addresses_changed(dev);
-	}
+	if (ifa->ifa_dev->dev == dev->netdev)
+		rnic_notify_addresses(dev);
 	return NOTIFY_DONE;
 }
 
@@ -69,7 +73,7 @@ static int rnic_inet6addr_event(struct notifier_block *nb, unsigned long event,
 	struct inet6_ifaddr *ifa = data;
 
 	if (ifa->idev->dev == dev->netdev)
-		rnic_listen_addresses_changed(dev);
+		rnic_notify_addresses(dev);
 	return NOTIFY_DONE;
 }
 
@@ -89,6 +93,8 @@ int rnic_notify_register(struct rnic_dev *dev)
 	ret = register_inet6addr_notifier(&dev->inet6addr_notifier);
 	if (ret)
 		goto err_inet;
+	/* Of those that came since the core read them. */
+	rnic_notify_addresses(dev);
 	return 0;
 
 err_inet:

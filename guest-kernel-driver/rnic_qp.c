@@ -81,7 +81,9 @@ static void rnic_qp_init(struct rnic_dev *dev, struct rnic_qp *qp,
 		qp->cap.max_recv_wr = 0;
 		qp->cap.max_recv_sge = 0;
 	}
-	qp->idle_state = IB_QPS_RESET;
+	rnic_qp_forget_attributes(qp);
+	/* So programs expect it of an RNIC. */
+	qp->idle_state = IB_QPS_INIT;
 	qp->enables = rnic_qp_enables(dev, attr, user);
 }
 

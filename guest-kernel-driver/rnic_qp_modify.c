@@ -2,8 +2,8 @@
 /*
  * rnic: states and attributes of queue pairs.
  *
- * The device knows Idle, RTS, Closing, Terminate and Error. RESET, INIT and
- * RTR are Idle, and remembered here; SQD is Closing, SQE is Terminate. Only
+ * The device knows Idle, RTS, Closing, Terminate and Error. RESET, INIT (in
+ * which an RNIC's QP begins) and RTR are Idle, and remembered here; SQD is Closing, SQE is Terminate. Only
  * iw_cm takes a QP to RTS. A QP goes from Closing to Idle by itself, but Linux
  * expects one that has lost its connection to flush what is posted: see
  * rnic_qp_leave_idle().
@@ -104,13 +104,31 @@ static int rnic_qp_error_to_idle(struct rnic_qp *qp)
 	}
 }
 
+/* As it was created. */
+static int rnic_qp_reset_attributes(struct rnic_qp *qp)
+{
+	struct rnic_dev *dev = to_rnic_dev(qp->ibqp.device);
+	struct rnic_qp_change change = {
+		.mask = RNIC_QP_MODIFY_ENABLES | RNIC_QP_MODIFY_IRD |
+			RNIC_QP_MODIFY_ORD,
+		.enables = qp->enables,
+		.ird = dev->limits.max_ird,
+		.ord = dev->limits.max_ord,
+	};
+
+	return rnic_cmd_modify_qp(dev, qp->qpn, &change);
+}
+
 static int rnic_qp_reset(struct rnic_qp *qp)
 {
 	int ret = rnic_qp_error_to_idle(qp);
 
+	if (!ret)
+		ret = rnic_qp_reset_attributes(qp);
 	if (ret)
 		return ret;
 	rnic_qp_forget_completions(qp);
+	rnic_qp_forget_attributes(qp);
 	qp->idle_state = IB_QPS_RESET;
 	return 0;
 }
@@ -118,7 +136,8 @@ static int rnic_qp_reset(struct rnic_qp *qp)
 /*
  * rdma_cm takes the QP of a connecting side to INIT with no access at all, and
  * never changes that, but a peer that reads and writes is expected to succeed.
- * So with a change of state nothing means all; without, it means nothing.
+ * So with a change of state nothing means all; without, it means nothing. Rights
+ * that the device does not know (atomics) are no reason to refuse the others.
  */
 static u32 rnic_qp_access_enables(const struct rnic_qp *qp,
 				  const struct ib_qp_attr *attr, int mask)
@@ -205,7 +224,10 @@ static int rnic_qp_modify_locked(struct rnic_qp *qp,
 		if (ret || !rnic_qp_state_takes_attributes(attr->qp_state))
 			return ret;
 	}
-	return rnic_qp_set_attributes(qp, attr, mask);
+	ret = rnic_qp_set_attributes(qp, attr, mask);
+	if (!ret)
+		rnic_qp_remember(qp, attr, mask);
+	return ret;
 }
 
 int rnic_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
@@ -221,64 +243,4 @@ int rnic_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	ret = rnic_qp_modify_locked(qp, attr, mask);
 	mutex_unlock(&qp->modify_lock);
 	return ret;
-}
-
-static enum ib_qp_state rnic_qp_ib_state(const struct rnic_qp *qp, u8 state)
-{
-	switch (state) {
-	case RNIC_QPS_IDLE:
-		return qp->idle_state;
-	case RNIC_QPS_RTS:
-		return IB_QPS_RTS;
-	case RNIC_QPS_CLOSING:
-		return IB_QPS_SQD;
-	case RNIC_QPS_TERMINATE:
-		return IB_QPS_SQE;
-	default:
-		return IB_QPS_ERR;
-	}
-}
-
-static int rnic_qp_ib_access(u32 enables)
-{
-	int access = IB_ACCESS_LOCAL_WRITE;
-
-	if (enables & RNIC_QP_ENABLE_READ)
-		access |= IB_ACCESS_REMOTE_READ;
-	if (enables & RNIC_QP_ENABLE_WRITE)
-		access |= IB_ACCESS_REMOTE_WRITE;
-	return access;
-}
-
-int rnic_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
-		  struct ib_qp_init_attr *init_attr)
-{
-	struct rnic_dev *dev = to_rnic_dev(ibqp->device);
-	struct rnic_qp *qp = to_rnic_qp(ibqp);
-	struct rnic_qp_info info;
-	int ret;
-
-	ret = rnic_cmd_query_qp(dev, qp->qpn, &info);
-	if (ret)
-		return ret;
-	memset(attr, 0, sizeof(*attr));
-	memset(init_attr, 0, sizeof(*init_attr));
-	attr->qp_state = rnic_qp_ib_state(qp, info.state);
-	attr->cur_qp_state = attr->qp_state;
-	attr->qp_access_flags = rnic_qp_ib_access(info.enables);
-	attr->max_rd_atomic = info.ord;
-	attr->max_dest_rd_atomic = info.ird;
-	attr->path_mtu = ib_mtu_int_to_enum(READ_ONCE(dev->netdev->mtu));
-	attr->port_num = 1;
-	attr->cap = qp->cap;
-	init_attr->qp_type = ibqp->qp_type;
-	init_attr->qp_context = ibqp->qp_context;
-	init_attr->event_handler = ibqp->event_handler;
-	init_attr->send_cq = ibqp->send_cq;
-	init_attr->recv_cq = ibqp->recv_cq;
-	init_attr->srq = ibqp->srq;
-	init_attr->cap = qp->cap;
-	init_attr->sq_sig_type = qp->enables & RNIC_QP_SIGNAL_ALL ?
-				 IB_SIGNAL_ALL_WR : IB_SIGNAL_REQ_WR;
-	return 0;
 }

@@ -9,6 +9,9 @@
 
 #include <linux/mm.h>
 
+#define UVERBS_MODULE_NAME rnic
+#include <rdma/uverbs_named_ioctl.h>
+
 #include "rnic.h"
 #include "rnic_udata.h"
 #include "rnic_verbs.h"
@@ -83,11 +86,11 @@ static int rnic_doorbell_map_offer(struct rnic_dev *dev,
 	return 0;
 }
 
-int rnic_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata)
+static struct rnic_uresp_alloc_ucontext
+rnic_ucontext_describe(struct rnic_dev *dev, struct rnic_ucontext *uc)
 {
-	struct rnic_dev *dev = to_rnic_dev(ibuc->device);
-	struct rnic_ucontext *uc = to_rnic_ucontext(ibuc);
-	struct rnic_uresp_alloc_ucontext response = {
+	return (struct rnic_uresp_alloc_ucontext) {
+		.db_mmap_key = rdma_user_mmap_get_offset(uc->doorbell_entry),
 		.features = dev->features,
 		.db_mmap_length = PAGE_SIZE,
 		.max_sq_units = dev->limits.max_sq_units,
@@ -100,6 +103,13 @@ int rnic_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata)
 		.max_read_sge = dev->limits.max_read_sge,
 		.max_srq_wr = dev->limits.max_srq_wr,
 	};
+}
+
+int rnic_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata)
+{
+	struct rnic_dev *dev = to_rnic_dev(ibuc->device);
+	struct rnic_ucontext *uc = to_rnic_ucontext(ibuc);
+	struct rnic_uresp_alloc_ucontext response;
 	int ret;
 
 	ret = rnic_udata_none(udata);
@@ -107,12 +117,39 @@ int rnic_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata)
 		ret = rnic_doorbell_map_offer(dev, uc);
 	if (ret)
 		return ret;
-	response.db_mmap_key = rdma_user_mmap_get_offset(uc->doorbell_entry);
+	response = rnic_ucontext_describe(dev, uc);
 	ret = rnic_udata_answer(udata, &response, sizeof(response));
 	if (ret)
 		rdma_user_mmap_entry_remove(uc->doorbell_entry);
 	return ret;
 }
+
+/* For a process, or part of one, that imports the context. */
+int rnic_query_ucontext(struct ib_ucontext *ibuc,
+			struct uverbs_attr_bundle *attrs)
+{
+	struct rnic_uresp_alloc_ucontext response =
+		rnic_ucontext_describe(to_rnic_dev(ibuc->device),
+				       to_rnic_ucontext(ibuc));
+
+	return uverbs_copy_to_struct_or_zero(attrs,
+					     RNIC_ATTR_QUERY_CONTEXT_RESP,
+					     &response, sizeof(response));
+}
+
+ADD_UVERBS_ATTRIBUTES_SIMPLE(
+	rnic_query_context,
+	UVERBS_OBJECT_DEVICE,
+	UVERBS_METHOD_QUERY_CONTEXT,
+	UVERBS_ATTR_PTR_OUT(RNIC_ATTR_QUERY_CONTEXT_RESP,
+			    UVERBS_ATTR_STRUCT(struct rnic_uresp_alloc_ucontext,
+					       reserved),
+			    UA_MANDATORY));
+
+const struct uapi_definition rnic_uapi_definitions[] = {
+	UAPI_DEF_CHAIN_OBJ_TREE(UVERBS_OBJECT_DEVICE, &rnic_query_context),
+	{}
+};
 
 void rnic_dealloc_ucontext(struct ib_ucontext *ibuc)
 {

@@ -10,9 +10,14 @@
 #include "rnic_udata.h"
 #include "rnic_verbs.h"
 
+/*
+ * REMOTE_ATOMIC is a right, which a region has whether or not anybody can use it:
+ * programs ask for all rights there are, whatever atomic_cap says.
+ */
 #define RNIC_ACCESS_SUPPORTED	(IB_ACCESS_LOCAL_WRITE | \
 				 IB_ACCESS_REMOTE_WRITE | \
 				 IB_ACCESS_REMOTE_READ | \
+				 IB_ACCESS_REMOTE_ATOMIC | \
 				 IB_ACCESS_MW_BIND | \
 				 IB_ACCESS_HUGETLB | \
 				 IB_ZERO_BASED | \

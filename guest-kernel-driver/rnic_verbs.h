@@ -11,8 +11,12 @@
 #include "rnic_queue_memory.h"
 
 struct iw_cm_id;
+struct uapi_definition;
 
 #define RNIC_KERNEL_DOORBELL_PAGE	0
+
+/* The MAC, and room for addresses of the interface. */
+#define RNIC_GID_TABLE_LENGTH	32
 
 struct rnic_ucontext {
 	struct ib_ucontext ibucontext;
@@ -99,9 +103,10 @@ struct rnic_qp {
 	struct rnic_queue queue;
 	struct ib_qp_cap cap;
 	u32 enables;			/* RNIC_QP_* that never change */
-	/* Serializes modify_qp, and protects idle_state. */
+	/* Serializes modify_qp, and protects idle_state and set. */
 	struct mutex modify_lock;
 	enum ib_qp_state idle_state;	/* which of those that are Idle */
+	struct ib_qp_attr set;		/* by modify_qp, see rnic_qp_query.c */
 	struct rnic_connection connection;
 	/* The kernel's only. */
 	struct rnic_wq sq;
@@ -148,9 +153,11 @@ int rnic_query_port(struct ib_device *ibdev, u32 port,
 		    struct ib_port_attr *attr);
 int rnic_get_port_immutable(struct ib_device *ibdev, u32 port,
 			    struct ib_port_immutable *immutable);
+void rnic_get_dev_fw_str(struct ib_device *ibdev, char *str);
+
+/* rnic_gid.c */
 int rnic_query_gid(struct ib_device *ibdev, u32 port, int index,
 		   union ib_gid *gid);
-void rnic_get_dev_fw_str(struct ib_device *ibdev, char *str);
 
 /* rnic_counters.c */
 struct rdma_hw_stats *rnic_alloc_hw_port_stats(struct ib_device *ibdev,
@@ -161,6 +168,9 @@ int rnic_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats,
 /* rnic_ucontext.c */
 int rnic_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata);
 void rnic_dealloc_ucontext(struct ib_ucontext *ibuc);
+int rnic_query_ucontext(struct ib_ucontext *ibuc,
+			struct uverbs_attr_bundle *attrs);
+extern const struct uapi_definition rnic_uapi_definitions[];
 void rnic_disassociate_ucontext(struct ib_ucontext *ibuc);
 int rnic_mmap(struct ib_ucontext *ibuc, struct vm_area_struct *vma);
 void rnic_mmap_free(struct rdma_user_mmap_entry *entry);
@@ -237,10 +247,16 @@ void rnic_srq_consumed(struct rnic_srq *srq);
 /* rnic_qp_modify.c */
 int rnic_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		   struct ib_udata *udata);
-int rnic_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
-		  struct ib_qp_init_attr *init_attr);
 /* Puts a QP that is in Idle in Error; one that is not stays as it is. */
 void rnic_qp_leave_idle(struct rnic_qp *qp);
+
+/* rnic_qp_query.c; all but the operation with modify_lock held */
+int rnic_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+		  struct ib_qp_init_attr *init_attr);
+/* Takes note of what mask names, for query_qp. */
+void rnic_qp_remember(struct rnic_qp *qp, const struct ib_qp_attr *attr,
+		      int mask);
+void rnic_qp_forget_attributes(struct rnic_qp *qp);
 
 /* rnic_post.c, rnic_poll.c, rnic_drain.c: the kernel's own use of queues */
 int rnic_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
