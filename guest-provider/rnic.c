@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Device, context, protection domains.
+ * Device and context.
  */
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+
+#include <infiniband/cmd_ioctl.h>
 
 #include "rnic.h"
 
@@ -17,7 +19,6 @@ static int rnic_query_device_ex(struct ibv_context *context,
 {
 	struct ib_uverbs_ex_query_device_resp resp;
 	size_t resp_size = sizeof(resp);
-	uint64_t fw_ver;
 	int ret;
 
 	ret = ibv_cmd_query_device_any(context, input, attr, attr_size, &resp,
@@ -25,11 +26,10 @@ static int rnic_query_device_ex(struct ibv_context *context,
 	if (ret)
 		return ret;
 
-	fw_ver = resp.base.fw_ver;
+	/* As the kernel writes it in sysfs. */
 	snprintf(attr->orig_attr.fw_ver, sizeof(attr->orig_attr.fw_ver),
-		 "%u.%u.%u", (unsigned int)(fw_ver >> 32),
-		 (unsigned int)(fw_ver >> 16) & 0xffff,
-		 (unsigned int)fw_ver & 0xffff);
+		 "%u.%u", (unsigned int)(resp.base.fw_ver >> 16) & 0xffff,
+		 (unsigned int)resp.base.fw_ver & 0xffff);
 	return 0;
 }
 
@@ -39,39 +39,6 @@ static int rnic_query_port(struct ibv_context *context, uint8_t port,
 	struct ibv_query_port cmd;
 
 	return ibv_cmd_query_port(context, port, attr, &cmd, sizeof(cmd));
-}
-
-static struct ibv_pd *rnic_alloc_pd(struct ibv_context *context)
-{
-	struct ib_uverbs_alloc_pd_resp resp;
-	struct ibv_alloc_pd cmd;
-	struct ibv_pd *pd;
-	int ret;
-
-	pd = calloc(1, sizeof(*pd));
-	if (!pd) {
-		errno = ENOMEM;
-		return NULL;
-	}
-
-	ret = ibv_cmd_alloc_pd(context, pd, &cmd, sizeof(cmd), &resp,
-			       sizeof(resp));
-	if (ret) {
-		free(pd);
-		errno = ret;
-		return NULL;
-	}
-	return pd;
-}
-
-static int rnic_dealloc_pd(struct ibv_pd *pd)
-{
-	int ret;
-
-	ret = ibv_cmd_dealloc_pd(pd);
-	if (!ret)
-		free(pd);
-	return ret;
 }
 
 static void rnic_free_context(struct ibv_context *context)
@@ -89,20 +56,27 @@ static void rnic_free_context(struct ibv_context *context)
 
 static const struct verbs_context_ops rnic_context_ops = {
 	.alloc_mw = rnic_alloc_mw,
+	.alloc_parent_domain = rnic_alloc_parent_domain,
 	.alloc_pd = rnic_alloc_pd,
+	.alloc_td = rnic_alloc_td,
 	.bind_mw = rnic_bind_mw,
 	.create_cq = rnic_create_cq,
 	.create_cq_ex = rnic_create_cq_ex,
 	.create_qp = rnic_create_qp,
 	.create_qp_ex = rnic_create_qp_ex,
 	.create_srq = rnic_create_srq,
+	.create_srq_ex = rnic_create_srq_ex,
 	.dealloc_mw = rnic_dealloc_mw,
 	.dealloc_pd = rnic_dealloc_pd,
+	.dealloc_td = rnic_dealloc_td,
 	.dereg_mr = rnic_dereg_mr,
 	.destroy_cq = rnic_destroy_cq,
 	.destroy_qp = rnic_destroy_qp,
 	.destroy_srq = rnic_destroy_srq,
 	.free_context = rnic_free_context,
+	.get_srq_num = rnic_get_srq_num,
+	.import_mr = rnic_import_mr,
+	.import_pd = rnic_import_pd,
 	.modify_qp = rnic_modify_qp,
 	.modify_srq = rnic_modify_srq,
 	.poll_cq = rnic_poll_cq,
@@ -117,6 +91,8 @@ static const struct verbs_context_ops rnic_context_ops = {
 	.reg_mr = rnic_reg_mr,
 	.req_notify_cq = rnic_req_notify_cq,
 	.rereg_mr = rnic_rereg_mr,
+	.unimport_mr = rnic_unimport_mr,
+	.unimport_pd = rnic_unimport_pd,
 };
 
 static int map_doorbells(struct rnic_context *ctx, int cmd_fd)
@@ -133,11 +109,46 @@ static int map_doorbells(struct rnic_context *ctx, int cmd_fd)
 	return 0;
 }
 
-static struct verbs_context *rnic_alloc_context(struct ibv_device *device,
-						int cmd_fd, void *private_data)
+/* The kernel's part of it is there, and the answer in ctx->attr. */
+static int start_context(struct rnic_context *ctx, int cmd_fd)
+{
+	int ret = map_doorbells(ctx, cmd_fd);
+
+	if (ret)
+		return ret;
+	pthread_mutex_init(&ctx->qp_table_mutex, NULL);
+	verbs_set_ops(&ctx->vctx, &rnic_context_ops);
+	return 0;
+}
+
+static int ask_for_context(struct rnic_context *ctx)
 {
 	struct rnic_cmd_alloc_context_resp resp = {};
 	struct ibv_get_context cmd = {};
+	int ret;
+
+	ret = ibv_cmd_get_context(&ctx->vctx, &cmd, sizeof(cmd),
+				  &resp.ibv_resp, sizeof(resp));
+	if (!ret)
+		ctx->attr = resp.drv_payload;
+	return ret;
+}
+
+/* About the kernel's context that belongs to an open file. */
+static int ask_about_context(struct rnic_context *ctx)
+{
+	DECLARE_COMMAND_BUFFER_LINK(driver_attr, UVERBS_OBJECT_DEVICE,
+				    UVERBS_METHOD_QUERY_CONTEXT, 1, NULL);
+
+	fill_attr_out_ptr(driver_attr, RNIC_ATTR_QUERY_CONTEXT_RESP,
+			  &ctx->attr);
+	return ibv_cmd_query_context(&ctx->vctx.context, driver_attr);
+}
+
+static struct verbs_context *make_context(struct ibv_device *device,
+					  int cmd_fd,
+					  int (*ask)(struct rnic_context *ctx))
+{
 	struct rnic_context *ctx;
 	int ret;
 
@@ -146,26 +157,28 @@ static struct verbs_context *rnic_alloc_context(struct ibv_device *device,
 					   RDMA_DRIVER_UNKNOWN);
 	if (!ctx)
 		return NULL;
-
-	ret = ibv_cmd_get_context(&ctx->vctx, &cmd, sizeof(cmd),
-				  &resp.ibv_resp, sizeof(resp));
-	if (ret)
-		goto err;
-
-	ctx->attr = resp.drv_payload;
-	ret = map_doorbells(ctx, cmd_fd);
-	if (ret)
-		goto err;
-
-	pthread_mutex_init(&ctx->qp_table_mutex, NULL);
-	verbs_set_ops(&ctx->vctx, &rnic_context_ops);
-	return &ctx->vctx;
-
-err:
+	ret = ask(ctx);
+	if (!ret)
+		ret = start_context(ctx, cmd_fd);
+	if (!ret)
+		return &ctx->vctx;
 	verbs_uninit_context(&ctx->vctx);
 	free(ctx);
 	errno = ret;
 	return NULL;
+}
+
+static struct verbs_context *rnic_alloc_context(struct ibv_device *device,
+						int cmd_fd, void *private_data)
+{
+	return make_context(device, cmd_fd, ask_for_context);
+}
+
+/* Another one on a file that has the kernel's context, of any process. */
+static struct verbs_context *rnic_import_context(struct ibv_device *device,
+						 int cmd_fd)
+{
+	return make_context(device, cmd_fd, ask_about_context);
 }
 
 static struct verbs_device *rnic_alloc_device(struct verbs_sysfs_dev *sysfs_dev)
@@ -193,6 +206,7 @@ static const struct verbs_device_ops rnic_dev_ops = {
 	.alloc_device = rnic_alloc_device,
 	.uninit_device = rnic_uninit_device,
 	.alloc_context = rnic_alloc_context,
+	.import_context = rnic_import_context,
 };
 
 PROVIDER_DRIVER(rnic, rnic_dev_ops);

@@ -2,7 +2,8 @@
 /*
  * The rdma-core provider of the rnic device: what its files share.
  *
- *	rnic.c		device, context, protection domains
+ *	rnic.c		device, context
+ *	rnic_pd.c	protection, thread and parent domains
  *	rnic_queue.c	queue memory, producer indices and doorbells
  *	rnic_cq.c	completion queues
  *	rnic_qp.c	queue pairs
@@ -73,15 +74,41 @@ struct rnic_context {
 	struct rnic_qp **qp_table[RNIC_QP_TABLE_SIZE];
 };
 
+struct rnic_td;
+
+/* A protection domain, or a parent domain. */
+struct rnic_pd {
+	struct ibv_pd pd;
+	_Atomic(unsigned int) users;	/* parent domains, or memory of alloc */
+	/* A parent domain's only: */
+	struct rnic_pd *protection_domain;
+	struct rnic_td *td;		/* NULL: none */
+	void *(*alloc)(struct ibv_pd *pd, void *pd_context, size_t size,
+		       size_t alignment, uint64_t resource_type);
+	void (*free)(struct ibv_pd *pd, void *pd_context, void *ptr,
+		     uint64_t resource_type);
+	void *pd_context;
+};
+
+/* What a parent domain's alloc is told. */
+enum rnic_memory {
+	RNIC_MEMORY_QP,
+	RNIC_MEMORY_SRQ,
+	RNIC_MEMORY_CQ,
+};
+
 /* Memory that the device reads and writes; starts out as zero. */
 struct rnic_buf {
 	void *base;
 	size_t length;
+	struct rnic_pd *owner;		/* whose alloc gave it; NULL: ours */
+	enum rnic_memory resource;
 };
 
 /* A send queue, in RNIC_SQ_UNIT, or a receive queue, in WQEs. */
 struct rnic_wq {
 	pthread_spinlock_t lock;	/* ring and producer */
+	bool single_threaded;		/* of a thread domain: no lock needed */
 	void *ring;
 	uint32_t depth;			/* a power of two; may be 0 */
 	uint32_t stride_shift;
@@ -133,6 +160,11 @@ static inline struct rnic_context *to_rctx(struct ibv_context *context)
 	return container_of(context, struct rnic_context, vctx.context);
 }
 
+static inline struct rnic_pd *to_rpd(struct ibv_pd *pd)
+{
+	return container_of(pd, struct rnic_pd, pd);
+}
+
 static inline struct rnic_cq *to_rcq(struct ibv_cq *cq)
 {
 	return container_of(cq, struct rnic_cq, vcq.cq);
@@ -163,14 +195,39 @@ static inline bool rnic_has_feature(struct rnic_context *ctx, uint64_t feature)
 	return (ctx->attr.features & feature) == feature;
 }
 
+/* rnic_pd.c */
+struct ibv_pd *rnic_alloc_pd(struct ibv_context *context);
+int rnic_dealloc_pd(struct ibv_pd *ibpd);
+struct ibv_pd *rnic_import_pd(struct ibv_context *context, uint32_t handle);
+void rnic_unimport_pd(struct ibv_pd *ibpd);
+struct ibv_td *rnic_alloc_td(struct ibv_context *context,
+			     struct ibv_td_init_attr *attr);
+int rnic_dealloc_td(struct ibv_td *ibtd);
+struct ibv_pd *rnic_alloc_parent_domain(struct ibv_context *context,
+					struct ibv_parent_domain_init_attr *attr);
+
 /* rnic_queue.c */
-int rnic_buf_alloc(struct rnic_buf *buf, size_t length);
+/* pd: whose allocator is asked, if it is a parent domain that has one; or NULL. */
+int rnic_buf_alloc(struct rnic_buf *buf, struct ibv_pd *pd,
+		   enum rnic_memory resource, size_t length);
 void rnic_buf_free(struct rnic_buf *buf);
 bool rnic_wq_has_room(struct rnic_wq *wq, uint32_t new_producer);
 void rnic_wq_publish(struct rnic_wq *wq, uint32_t new_producer);
 int rnic_size_receive_queue(struct rnic_context *ctx, struct rnic_wq *wq,
 			    uint32_t max_wr, uint32_t max_sge,
 			    uint32_t max_depth);
+
+static inline void rnic_wq_lock(struct rnic_wq *wq)
+{
+	if (!wq->single_threaded)
+		pthread_spin_lock(&wq->lock);
+}
+
+static inline void rnic_wq_unlock(struct rnic_wq *wq)
+{
+	if (!wq->single_threaded)
+		pthread_spin_unlock(&wq->lock);
+}
 
 static inline void *rnic_wq_entry(struct rnic_wq *wq, uint32_t index)
 {
@@ -206,6 +263,9 @@ struct rnic_qp *rnic_find_qp(struct rnic_context *ctx, uint32_t qpn);
 /* rnic_srq.c */
 struct ibv_srq *rnic_create_srq(struct ibv_pd *pd,
 				struct ibv_srq_init_attr *attr);
+struct ibv_srq *rnic_create_srq_ex(struct ibv_context *context,
+				   struct ibv_srq_init_attr_ex *attr);
+int rnic_get_srq_num(struct ibv_srq *ibsrq, uint32_t *number);
 int rnic_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr,
 		    int attr_mask);
 int rnic_query_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr);
@@ -244,6 +304,8 @@ struct ibv_mr *rnic_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset,
 int rnic_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd,
 		  void *addr, size_t length, int access);
 int rnic_dereg_mr(struct verbs_mr *vmr);
+struct ibv_mr *rnic_import_mr(struct ibv_pd *pd, uint32_t handle);
+void rnic_unimport_mr(struct ibv_mr *ibmr);
 struct ibv_mw *rnic_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
 int rnic_dealloc_mw(struct ibv_mw *ibmw);
 int rnic_bind_mw(struct ibv_qp *ibqp, struct ibv_mw *ibmw,

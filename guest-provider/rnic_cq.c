@@ -359,7 +359,7 @@ static void set_cq_ex_ops(struct ibv_cq_ex *cq, uint64_t wc_flags)
 
 /* ----------------------------------------------- create and destroy */
 
-static int alloc_ring(struct rnic_cq *cq, uint32_t cqe)
+static int alloc_ring(struct rnic_cq *cq, struct ibv_pd *pd, uint32_t cqe)
 {
 	int ret;
 
@@ -367,7 +367,8 @@ static int alloc_ring(struct rnic_cq *cq, uint32_t cqe)
 	if (cq->depth < RNIC_CQ_MIN_DEPTH)
 		cq->depth = RNIC_CQ_MIN_DEPTH;
 
-	ret = rnic_buf_alloc(&cq->buf, RNIC_CQ_RING_OFFSET +
+	ret = rnic_buf_alloc(&cq->buf, pd, RNIC_MEMORY_CQ,
+			     RNIC_CQ_RING_OFFSET +
 			     cq->depth * sizeof(struct rnic_cqe));
 	if (ret)
 		return ret;
@@ -402,6 +403,12 @@ static int create_in_kernel(struct ibv_context *context, struct rnic_cq *cq,
 	return 0;
 }
 
+static struct ibv_pd *parent_domain(const struct ibv_cq_init_attr_ex *attr)
+{
+	return attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD ?
+	       attr->parent_domain : NULL;
+}
+
 static struct rnic_cq *create_cq(struct ibv_context *context,
 				 struct ibv_cq_init_attr_ex *attr)
 {
@@ -420,7 +427,7 @@ static struct rnic_cq *create_cq(struct ibv_context *context,
 	}
 
 	pthread_spin_init(&cq->lock, PTHREAD_PROCESS_PRIVATE);
-	ret = alloc_ring(cq, attr->cqe);
+	ret = alloc_ring(cq, parent_domain(attr), attr->cqe);
 	if (ret)
 		goto err_free;
 	ret = create_in_kernel(context, cq, attr);
@@ -451,22 +458,33 @@ struct ibv_cq *rnic_create_cq(struct ibv_context *context, int cqe,
 	return cq ? &cq->vcq.cq : NULL;
 }
 
+static int check_cq_attr_ex(const struct ibv_cq_init_attr_ex *attr)
+{
+	const uint32_t known = IBV_CQ_INIT_ATTR_MASK_FLAGS |
+			       IBV_CQ_INIT_ATTR_MASK_PD;
+	const uint32_t flags = IBV_CREATE_CQ_ATTR_SINGLE_THREADED |
+			       IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN;
+	struct ibv_pd *pd = parent_domain(attr);
+
+	if ((attr->comp_mask & ~known) ||
+	    (attr->wc_flags & ~(uint64_t)IBV_WC_STANDARD_FLAGS))
+		return EOPNOTSUPP;
+	if ((attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) &&
+	    (attr->flags & ~flags))
+		return EOPNOTSUPP;
+	return pd && !to_rpd(pd)->protection_domain ? EINVAL : 0;
+}
+
 struct ibv_cq_ex *rnic_create_cq_ex(struct ibv_context *context,
 				    struct ibv_cq_init_attr_ex *attr)
 {
 	struct rnic_cq *cq;
+	int ret = check_cq_attr_ex(attr);
 
-	if ((attr->comp_mask & ~IBV_CQ_INIT_ATTR_MASK_FLAGS) ||
-	    (attr->wc_flags & ~IBV_WC_STANDARD_FLAGS)) {
-		errno = EOPNOTSUPP;
+	if (ret) {
+		errno = ret;
 		return NULL;
 	}
-	if ((attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) &&
-	    (attr->flags & ~IBV_CREATE_CQ_ATTR_SINGLE_THREADED)) {
-		errno = EOPNOTSUPP;
-		return NULL;
-	}
-
 	cq = create_cq(context, attr);
 	if (!cq)
 		return NULL;

@@ -86,6 +86,32 @@ int rnic_dereg_mr(struct verbs_mr *vmr)
 	return ret;
 }
 
+/* One that another context has made; the kernel has it once. */
+struct ibv_mr *rnic_import_mr(struct ibv_pd *pd, uint32_t handle)
+{
+	struct verbs_mr *vmr;
+	int ret;
+
+	vmr = calloc(1, sizeof(*vmr));
+	if (!vmr) {
+		errno = ENOMEM;
+		return NULL;
+	}
+
+	ret = ibv_cmd_query_mr(pd, vmr, handle);
+	if (ret) {
+		free(vmr);
+		errno = ret;
+		return NULL;
+	}
+	return &vmr->ibv_mr;
+}
+
+void rnic_unimport_mr(struct ibv_mr *ibmr)
+{
+	free(verbs_get_mr(ibmr));
+}
+
 struct ibv_mw *rnic_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 {
 	struct ib_uverbs_alloc_mw_resp resp;
@@ -170,7 +196,7 @@ int rnic_bind_mw(struct ibv_qp *ibqp, struct ibv_mw *ibmw,
 	if (ibqp->state == IBV_QPS_RESET)
 		return EINVAL;
 
-	pthread_spin_lock(&qp->sq.lock);
+	rnic_wq_lock(&qp->sq);
 	qp->next = qp->sq.producer;
 	ret = build_bind(qp, mw, bind, rkey);
 	if (!ret) {
@@ -179,6 +205,6 @@ int rnic_bind_mw(struct ibv_qp *ibqp, struct ibv_mw *ibmw,
 			ibmw->rkey = rkey;
 		rnic_wq_publish(&qp->sq, qp->next);
 	}
-	pthread_spin_unlock(&qp->sq.lock);
+	rnic_wq_unlock(&qp->sq);
 	return ret;
 }

@@ -340,7 +340,7 @@ int rnic_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
 		return EINVAL;
 	}
 
-	pthread_spin_lock(&qp->sq.lock);
+	rnic_wq_lock(&qp->sq);
 	end = qp->sq.producer;
 	for (; wr; wr = wr->next) {
 		qp->next = end;
@@ -352,7 +352,7 @@ int rnic_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
 		end = qp->next;
 	}
 	rnic_wq_publish(&qp->sq, end);
-	pthread_spin_unlock(&qp->sq.lock);
+	rnic_wq_unlock(&qp->sq);
 
 	return ret;
 }
@@ -388,7 +388,7 @@ static int post_recvs(struct rnic_wq *rq, struct ibv_recv_wr *wr,
 	uint32_t end;
 	int ret = 0;
 
-	pthread_spin_lock(&rq->lock);
+	rnic_wq_lock(rq);
 	end = rq->producer;
 	for (; wr; wr = wr->next) {
 		ret = build_recv(rq, end, wr);
@@ -399,7 +399,7 @@ static int post_recvs(struct rnic_wq *rq, struct ibv_recv_wr *wr,
 		end++;
 	}
 	rnic_wq_publish(rq, end);
-	pthread_spin_unlock(&rq->lock);
+	rnic_wq_unlock(rq);
 
 	return ret;
 }

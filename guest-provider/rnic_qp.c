@@ -118,6 +118,7 @@ static int check_init_attr(struct rnic_context *ctx,
 			   const struct ibv_qp_init_attr_ex *attr)
 {
 	const uint32_t known = IBV_QP_INIT_ATTR_PD |
+			       IBV_QP_INIT_ATTR_CREATE_FLAGS |
 			       IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
 
 	if (attr->qp_type != IBV_QPT_RC || (attr->comp_mask & ~known))
@@ -125,6 +126,9 @@ static int check_init_attr(struct rnic_context *ctx,
 	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->send_cq ||
 	    !attr->recv_cq)
 		return EINVAL;
+	if ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) &&
+	    attr->create_flags)
+		return EOPNOTSUPP;
 	if ((attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) &&
 	    (attr->send_ops_flags & ~rnic_send_ops(ctx)))
 		return EOPNOTSUPP;
@@ -142,13 +146,14 @@ static size_t rq_offset(const struct rnic_qp *qp)
 	return sq_offset() + ((size_t)qp->sq.depth << qp->sq.stride_shift);
 }
 
-static int alloc_queues(struct rnic_context *ctx, struct rnic_qp *qp)
+static int alloc_queues(struct rnic_context *ctx, struct ibv_pd *pd,
+			struct rnic_qp *qp)
 {
 	struct rnic_qp_record *record;
 	uint8_t *base, *db = ctx->db;
 	int ret;
 
-	ret = rnic_buf_alloc(&qp->buf, rq_offset(qp) +
+	ret = rnic_buf_alloc(&qp->buf, pd, RNIC_MEMORY_QP, rq_offset(qp) +
 			     ((size_t)qp->rq.depth << qp->rq.stride_shift));
 	if (ret)
 		return ret;
@@ -168,6 +173,8 @@ static int alloc_queues(struct rnic_context *ctx, struct rnic_qp *qp)
 	qp->rq.event_record = &record->rq_event;
 	qp->rq.doorbell = db + RNIC_DB_RQ;
 	pthread_spin_init(&qp->rq.lock, PTHREAD_PROCESS_PRIVATE);
+	qp->sq.single_threaded = to_rpd(pd)->td;
+	qp->rq.single_threaded = to_rpd(pd)->td;
 	return 0;
 }
 
@@ -198,6 +205,8 @@ static int create_in_kernel(struct ibv_context *context, struct rnic_qp *qp,
 	int ret;
 
 	attr.cap = qp->cap;
+	/* None, see check_init_attr(). */
+	attr.comp_mask &= ~IBV_QP_INIT_ATTR_CREATE_FLAGS;
 	ret = ibv_cmd_create_qp_ex(context, &qp->vqp, &attr, &cmd.ibv_cmd,
 				   sizeof(cmd), &resp.ibv_resp, sizeof(resp));
 	if (ret)
@@ -229,7 +238,7 @@ struct ibv_qp *rnic_create_qp_ex(struct ibv_context *context,
 	if (!ret && !attr->srq)
 		ret = size_rq(ctx, qp, &attr->cap);
 	if (!ret)
-		ret = alloc_queues(ctx, qp);
+		ret = alloc_queues(ctx, attr->pd, qp);
 	if (ret)
 		goto err_free;
 

@@ -4,6 +4,7 @@
  */
 
 #include <errno.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -18,30 +19,86 @@
 	(((1u << (shift)) - sizeof(struct rnic_rq_wqe)) /		\
 	 sizeof(struct rnic_sge))
 
-int rnic_buf_alloc(struct rnic_buf *buf, size_t length)
+/* -------------------------------------------------------- queue memory */
+
+/* From the program's own allocator, which may want us to use ours. */
+static int ask_owner(struct rnic_buf *buf, struct rnic_pd *pd,
+		     size_t page_size)
+{
+	void *base = pd->alloc(&pd->pd, pd->pd_context, buf->length, page_size,
+			       buf->resource);
+
+	if (base == IBV_ALLOCATOR_USE_DEFAULT)
+		return 0;
+	if (!base)
+		return ENOMEM;
+	if ((uintptr_t)base % page_size) {
+		pd->free(&pd->pd, pd->pd_context, base, buf->resource);
+		return EINVAL;
+	}
+	memset(base, 0, buf->length);
+	buf->base = base;
+	buf->owner = pd;
+	atomic_fetch_add(&pd->users, 1);
+	return 0;
+}
+
+static void give_back(struct rnic_buf *buf)
+{
+	struct rnic_pd *pd = buf->owner;
+
+	if (!pd) {
+		munmap(buf->base, buf->length);
+		return;
+	}
+	pd->free(&pd->pd, pd->pd_context, buf->base, buf->resource);
+	atomic_fetch_sub(&pd->users, 1);
+}
+
+static int take_memory(struct rnic_buf *buf, struct ibv_pd *pd,
+		       size_t page_size)
 {
 	int ret;
 
-	buf->length = align(length, sysconf(_SC_PAGESIZE));
+	if (pd && to_rpd(pd)->alloc) {
+		ret = ask_owner(buf, to_rpd(pd), page_size);
+		if (ret || buf->owner)
+			return ret;
+	}
 	buf->base = mmap(NULL, buf->length, PROT_READ | PROT_WRITE,
 			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (buf->base == MAP_FAILED)
-		return errno;
+	return buf->base == MAP_FAILED ? errno : 0;
+}
+
+int rnic_buf_alloc(struct rnic_buf *buf, struct ibv_pd *pd,
+		   enum rnic_memory resource, size_t length)
+{
+	size_t page_size = sysconf(_SC_PAGESIZE);
+	int ret;
+
+	buf->length = align(length, page_size);
+	buf->owner = NULL;
+	buf->resource = resource;
+	ret = take_memory(buf, pd, page_size);
+	if (ret)
+		return ret;
 
 	/* A child's copy-on-write must not move the pages the device knows. */
 	ret = ibv_dontfork_range(buf->base, buf->length);
 	if (ret) {
-		munmap(buf->base, buf->length);
-		return ret < 0 ? errno : ret;
+		ret = ret < 0 ? errno : ret;
+		give_back(buf);
 	}
-	return 0;
+	return ret;
 }
 
 void rnic_buf_free(struct rnic_buf *buf)
 {
 	ibv_dofork_range(buf->base, buf->length);
-	munmap(buf->base, buf->length);
+	give_back(buf);
 }
+
+/* -------------------------------------------------------- work queues */
 
 /* Depth, stride and SGEs of an RQ or S-RQ, at least as asked for. */
 int rnic_size_receive_queue(struct rnic_context *ctx, struct rnic_wq *wq,

@@ -23,13 +23,15 @@ static int size_queue(struct rnic_context *ctx, struct rnic_wq *wq,
 				       ctx->attr.max_srq_wr);
 }
 
-static int alloc_queue(struct rnic_context *ctx, struct rnic_srq *srq)
+static int alloc_queue(struct rnic_context *ctx, struct ibv_pd *pd,
+		       struct rnic_srq *srq)
 {
 	uint8_t *db = ctx->db;
 	struct rnic_srq_record *record;
 	int ret;
 
-	ret = rnic_buf_alloc(&srq->buf, RNIC_SRQ_RING_OFFSET +
+	ret = rnic_buf_alloc(&srq->buf, pd, RNIC_MEMORY_SRQ,
+			     RNIC_SRQ_RING_OFFSET +
 			     ((size_t)srq->wq.depth << srq->wq.stride_shift));
 	if (ret)
 		return ret;
@@ -39,6 +41,7 @@ static int alloc_queue(struct rnic_context *ctx, struct rnic_srq *srq)
 	srq->wq.producer_record = &record->producer;
 	srq->wq.event_record = &record->event;
 	srq->wq.doorbell = db + RNIC_DB_SRQ;
+	srq->wq.single_threaded = to_rpd(pd)->td;
 	pthread_spin_init(&srq->wq.lock, PTHREAD_PROCESS_PRIVATE);
 	return 0;
 }
@@ -92,7 +95,7 @@ struct ibv_srq *rnic_create_srq(struct ibv_pd *pd,
 
 	ret = size_queue(ctx, &srq->wq, &attr->attr);
 	if (!ret)
-		ret = alloc_queue(ctx, srq);
+		ret = alloc_queue(ctx, pd, srq);
 	if (ret)
 		goto err_free;
 
@@ -110,6 +113,40 @@ err_free:
 	free(srq);
 	errno = ret;
 	return NULL;
+}
+
+/* An ordinary one, said in another way. */
+struct ibv_srq *rnic_create_srq_ex(struct ibv_context *context,
+				   struct ibv_srq_init_attr_ex *attr)
+{
+	const uint32_t known = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD;
+	struct ibv_srq_init_attr basic = {
+		.srq_context = attr->srq_context,
+		.attr = attr->attr,
+	};
+	struct ibv_srq *srq;
+
+	if ((attr->comp_mask & ~known) ||
+	    ((attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) &&
+	     attr->srq_type != IBV_SRQT_BASIC)) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD)) {
+		errno = EINVAL;
+		return NULL;
+	}
+
+	srq = rnic_create_srq(attr->pd, &basic);
+	if (srq)
+		attr->attr = basic.attr;
+	return srq;
+}
+
+int rnic_get_srq_num(struct ibv_srq *ibsrq, uint32_t *number)
+{
+	*number = to_rsrq(ibsrq)->wq.number;
+	return 0;
 }
 
 int rnic_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr,

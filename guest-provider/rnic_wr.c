@@ -15,7 +15,7 @@ static void wr_start(struct ibv_qp_ex *ibqp)
 {
 	struct rnic_qp *qp = to_rqp_ex(ibqp);
 
-	pthread_spin_lock(&qp->sq.lock);
+	rnic_wq_lock(&qp->sq);
 	qp->next = qp->sq.producer;
 	qp->wr_err = ibqp->qp_base.state == IBV_QPS_RESET ? EINVAL : 0;
 }
@@ -27,13 +27,13 @@ static int wr_complete(struct ibv_qp_ex *ibqp)
 
 	if (!ret)
 		rnic_wq_publish(&qp->sq, qp->next);
-	pthread_spin_unlock(&qp->sq.lock);
+	rnic_wq_unlock(&qp->sq);
 	return ret;
 }
 
 static void wr_abort(struct ibv_qp_ex *ibqp)
 {
-	pthread_spin_unlock(&to_rqp_ex(ibqp)->sq.lock);
+	rnic_wq_unlock(&to_rqp_ex(ibqp)->sq);
 }
 
 /* The WQE begun, to be filled further, or NULL after an error. */
