@@ -39,6 +39,11 @@ test-tsan: ## the same, QEMU built with TSan
 test-newest-qemu: ## the same on the newest QEMU whose source the archive serves
 	@scripts/run-tests --newest-qemu $(ARGS)
 
+.PHONY: rdma-core-tests
+rdma-core-tests: virtual-machines ## rdma-core's own tests, compared with a reviewed list
+	@scripts/need-packages vm
+	@scripts/run-rdma-core-tests $(ARGS)
+
 .PHONY: conformance
 conformance: ## runs the tests and counts the requirements they show
 	@scripts/conformance $(ARGS)
