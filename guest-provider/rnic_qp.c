@@ -114,6 +114,13 @@ static int size_rq(struct rnic_context *ctx, struct rnic_qp *qp,
 
 /* ------------------------------------------------------------ create */
 
+/* max_qp_wr, as the kernel tells it: attainable whatever the WRs look like. */
+static uint32_t max_qp_wr(const struct rnic_context *ctx)
+{
+	return min_t(uint32_t, ctx->attr.max_sq_units / RNIC_SQ_MAX_UNITS,
+		     ctx->attr.max_rq_wr);
+}
+
 static int check_init_attr(struct rnic_context *ctx,
 			   const struct ibv_qp_init_attr_ex *attr)
 {
@@ -125,6 +132,9 @@ static int check_init_attr(struct rnic_context *ctx,
 		return EOPNOTSUPP;
 	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->send_cq ||
 	    !attr->recv_cq)
+		return EINVAL;
+	if (attr->cap.max_send_wr > max_qp_wr(ctx) ||
+	    (!attr->srq && attr->cap.max_recv_wr > max_qp_wr(ctx)))
 		return EINVAL;
 	if ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) &&
 	    attr->create_flags)

@@ -2,8 +2,8 @@
 #
 # What programs written for other devices ask of objects: rights and attributes
 # that they set and read back, states of QPs; thread domains and parent domains,
-# queues in the program's own memory, what is imported. One firmware version
-# everywhere.
+# queues in the program's own memory, what is imported; each limit that the device
+# tells, and one beyond it. One firmware version everywhere.
 
 . /usr/lib/rnic/lib.sh
 
@@ -11,6 +11,7 @@ me=$(address_of alone)
 
 attributes-self "$me" || fail "attributes-self"
 domains-self "$me" || fail "domains-self"
+limits-self "$(rdma_device)" || fail "limits-self"
 eventually 30 nothing_left || fail "$(objects_left)"
 
 # The library and sysfs have been compared.

@@ -93,7 +93,8 @@ void kverbs_owner_start(struct kverbs_slot *slot)
 	    kverbs_area_register(&slot->area, &reg,
 				 read ? IB_ACCESS_REMOTE_READ :
 					IB_ACCESS_LOCAL_WRITE |
-					IB_ACCESS_REMOTE_WRITE)) {
+					IB_ACCESS_REMOTE_WRITE |
+					IB_ACCESS_REMOTE_ATOMIC)) {
 		kverbs_slot_fail(slot, who, "cannot map the area");
 		return;
 	}
