@@ -93,7 +93,7 @@ typedef uint16_t __be16;
 
 #define RNIC_MAGIC		0x43494e52	/* "RNIC" */
 #define RNIC_ABI_MAJOR		1
-#define RNIC_ABI_MINOR		1
+#define RNIC_ABI_MINOR		2
 #define RNIC_NO_VECTOR		0xffffffff
 
 /* 15:0 MSI-X vectors, 31:16 doorbell pages in BAR 2 */
@@ -420,6 +420,8 @@ enum rnic_wc_status {
 	RNIC_WC_MESSAGE_TOO_LONG = 32,
 	/* an operation this device does not offer (see RNIC_REG_FEATURES) */
 	RNIC_WC_UNSUPPORTED = 33,
+	/* direct connect: no peer, another PSN than it expects, or it is gone */
+	RNIC_WC_RETRY_EXCEEDED = 34,
 };
 
 /* ------------------------------------------------------ event queues */
@@ -538,6 +540,9 @@ enum rnic_cm_status {
 	RNIC_CM_TLS = 15,		/* the fabric's TLS handshake failed */
 };
 
+/* Where devices that connect QPs directly find each other (private data: manual). */
+#define RNIC_DIRECT_PORT	4791
+
 struct rnic_cm_addr {
 	__u8 ip[16];		/* IPv6, or IPv4-mapped ::ffff:a.b.c.d */
 	__be16 port;
@@ -601,7 +606,9 @@ enum rnic_admin_opcode {
 	RNIC_ADMIN_CM_CONNECT = 34,
 	RNIC_ADMIN_CM_ACCEPT = 35,
 	RNIC_ADMIN_CM_REJECT = 36,
-	RNIC_ADMIN_CM_DIRECT_CONNECT = 37, /* with RNIC_FEATURE_DIRECT_CONNECT */
+	/* 37, 38: RNIC_FEATURE_DIRECT_CONNECT */
+	RNIC_ADMIN_CM_DIRECT_CONNECT = 37, /* what InfiniBand calls RTR */
+	RNIC_ADMIN_CM_DIRECT_SEND = 38,	   /* ... and RTS */
 	RNIC_ADMIN_LLP_OPEN = 40,	/* 40..43: RNIC_FEATURE_LLP_STREAM */
 	RNIC_ADMIN_LLP_SEND = 41,
 	RNIC_ADMIN_LLP_RECEIVE = 42,
@@ -845,6 +852,26 @@ struct rnic_admin_sqe {
 			__le16 ird;		/* CM_ACCEPT */
 			__le16 ord;		/* CM_ACCEPT */
 		} accept;
+		struct {	/* CM_DIRECT_CONNECT */
+			__le32 qpn;
+			__le32 peer_qpn;
+			__le32 rq_psn;		/* 24 bits */
+			__le16 ird;
+			__le16 ord;
+			__u8 local[16];		/* as ip of struct rnic_cm_addr */
+			__u8 remote[16];
+			__u8 min_rnr_timer;	/* InfiniBand's code, 0..31 */
+			__u8 reserved[3];
+		} direct_connect;
+		struct {	/* CM_DIRECT_SEND */
+			__le32 qpn;
+			__le32 sq_psn;		/* 24 bits */
+			__le16 ord;
+			__u8 timeout;		/* InfiniBand's code, 0..31 */
+			__u8 retry_count;	/* 0..7 */
+			__u8 rnr_retry;		/* 0..7 */
+			__u8 reserved[3];
+		} direct_send;
 		struct {	/* CREATE_ETH_QUEUE, DESTROY_ETH_QUEUE */
 			__le32 queue;		/* RNIC_ETH_QUEUE_* */
 			__le32 vector;

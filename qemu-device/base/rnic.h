@@ -60,6 +60,7 @@ OBJECT_DECLARE_SIMPLE_TYPE(RnicState, RNIC)
 
 typedef struct RnicAdmin RnicAdmin;
 typedef struct RnicCq RnicCq;
+typedef struct RnicDirects RnicDirects;
 typedef struct RnicEq RnicEq;
 typedef struct RnicEthernet RnicEthernet;
 typedef struct RnicFabric RnicFabric;
@@ -181,6 +182,7 @@ struct RnicState {
     RnicObjectTable listeners;  /* RnicListener, connect/ */
     RnicObjectTable endpoints;  /* RnicEndpoint, connect/ */
     uint32_t incoming;          /* of endpoints, those that peers began */
+    RnicDirects *directs;       /* connect/direct.c; NULL: none yet */
     RnicTpt *tpt;               /* tpt/tpt.c */
     uint32_t queue_pages;       /* entries in use; guest/queue-memory.c */
 

@@ -102,6 +102,9 @@ void rnic_endpoint_free(RnicEndpoint *ep)
     if (ep->transport) {
         rnic_transport_abort(ep->transport);
     }
+    if (ep->ops) {
+        ep->ops->freed(ep);
+    }
     timer_free(ep->timer);
     ep->s->incoming -= ep->incoming;
     rnic_table_remove(&ep->s->endpoints, ep->number);
@@ -189,9 +192,8 @@ static void endpoint_post_request_gone(RnicEndpoint *ep)
     }
 }
 
-void rnic_endpoint_fail(RnicEndpoint *ep, enum rnic_cm_status status)
+static void endpoint_tell_failure(RnicEndpoint *ep, enum rnic_cm_status status)
 {
-    trace_rnic_err_cm_failed(ep->number, ep->state, status);
     switch (ep->state) {
     case RNIC_EP_REQUESTED:
         endpoint_post_request_gone(ep);
@@ -202,6 +204,16 @@ void rnic_endpoint_fail(RnicEndpoint *ep, enum rnic_cm_status status)
     default:
         endpoint_post_failure(ep, status);
         break;
+    }
+}
+
+void rnic_endpoint_fail(RnicEndpoint *ep, enum rnic_cm_status status)
+{
+    trace_rnic_err_cm_failed(ep->number, ep->state, status);
+    if (ep->ops) {
+        ep->ops->ended(ep, status);
+    } else {
+        endpoint_tell_failure(ep, status);
     }
     rnic_endpoint_free(ep);
 }
@@ -243,6 +255,9 @@ static void endpoint_established(void *opaque, bool established)
         return;
     }
     rnic_count(endpoint_initiator(ep) ? &c->connects : &c->accepts, 1);
+    if (ep->ops) {
+        ep->ops->ended(ep, RNIC_CM_OK);
+    }
     rnic_endpoint_free(ep);
 }
 
@@ -257,9 +272,13 @@ static void endpoint_establish(RnicEndpoint *ep)
         },
         .agreed = ep->agreed,
         .cookie = ep->cookie,
-        .event = endpoint_result_event(ep, RNIC_CM_OK),
+        .direct = ep->ops != NULL,
+        .peer_psn = ep->peer_psn,
     };
 
+    if (!ep->ops) {
+        what.event = endpoint_result_event(ep, RNIC_CM_OK);
+    }
     rnic_transport_leave_loop(ep->transport);
     ep->transport = NULL;
     endpoint_set_state(ep, endpoint_initiator(ep) ? RNIC_EP_REPLIED
@@ -424,7 +443,11 @@ static void endpoint_conclude(RnicEndpoint *ep)
 
     trace_rnic_cm_reply(ep->number, iwarp_mpa_result_name(result));
     if (result == IWARP_MPA_OK) {
-        endpoint_establish(ep);
+        if (ep->ops && !ep->ops->replied(ep)) {
+            rnic_endpoint_fail(ep, RNIC_CM_NOT_MPA);
+        } else {
+            endpoint_establish(ep);
+        }
         return;
     }
     term = iwarp_mpa_result_term(result, &send);
@@ -507,14 +530,18 @@ static void on_request_readable(void *opaque)
     }
     endpoint_set_state(ep, RNIC_EP_REQUESTED, 0);
     endpoint_set_handlers(ep, on_requested_readable, NULL);
-    if (!endpoint_post_request(ep)) {
+    if (ep->ops) {
+        ep->ops->requested(ep);
+    } else if (!endpoint_post_request(ep)) {
         rnic_endpoint_free(ep);
     }
 }
 
 void rnic_endpoint_start_responder(RnicEndpoint *ep)
 {
-    iwarp_mpa_parser_init(&ep->parser, false, ep->s->config.mpa_revision);
+    iwarp_mpa_parser_init(&ep->parser, false,
+                          ep->ops ? IWARP_MPA_REVISION_MAX
+                                  : ep->s->config.mpa_revision);
     endpoint_set_state(ep, RNIC_EP_AWAITING_REQUEST, START_TIMEOUT_MS);
     endpoint_set_handlers(ep, on_request_readable, NULL);
 }

@@ -45,7 +45,25 @@ typedef enum RnicEndpointState {
     RNIC_EP_SENDING_REJECT,
 } RnicEndpointState;
 
-typedef struct RnicEndpoint {
+typedef struct RnicEndpoint RnicEndpoint;
+typedef struct RnicRendezvous RnicRendezvous;
+
+/*
+ * What becomes of an endpoint that the guest does not hear of: the one that made it
+ * decides (direct.c).
+ */
+typedef struct RnicEndpointOps {
+    /* A Request has come: send the reply, fail or free the endpoint. */
+    void (*requested)(RnicEndpoint *ep);
+    /* A Reply has come that accepts.  False: it will not do. */
+    bool (*replied)(RnicEndpoint *ep);
+    /* RNIC_CM_OK: the QP is in RTS.  The endpoint is freed by the caller. */
+    void (*ended)(RnicEndpoint *ep, enum rnic_cm_status status);
+    /* It is being freed. */
+    void (*freed)(RnicEndpoint *ep);
+} RnicEndpointOps;
+
+struct RnicEndpoint {
     RnicState *s;
     uint32_t number;
     RnicEndpointState state;
@@ -68,7 +86,13 @@ typedef struct RnicEndpoint {
     uint8_t out[IWARP_MPA_FRAME_MAX];   /* the frame being sent */
     size_t out_len;
     size_t out_done;
-} RnicEndpoint;
+
+    /* Direct connect */
+    const RnicEndpointOps *ops; /* NULL: events tell the guest */
+    void *owner;                /* theirs; NULL: a QP is not known yet */
+    RnicRendezvous *rendezvous; /* responder, of its connections */
+    uint32_t peer_psn;          /* that the peer expects first */
+};
 
 /*
  * NULL when there are max-endpoints already that peers began (@t), or that the

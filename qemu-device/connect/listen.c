@@ -6,6 +6,7 @@
 
 #include "qemu/osdep.h"
 #include "qemu/timer.h"
+#include "direct.h"
 #include "endpoint.h"
 #include "hw/rnic/fabric/linger.h"
 #include "hw/rnic/base/trace.h"
@@ -207,6 +208,7 @@ void rnic_cm_reset(RnicState *s)
     RnicEndpoint *ep;
     uint32_t number;
 
+    rnic_direct_reset(s);
     RNIC_TABLE_FOREACH(&s->listeners, number, listener) {
         if (listener->begun) {
             rnic_admin_forget(listener->begun);

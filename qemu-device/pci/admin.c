@@ -15,6 +15,7 @@
 #include "admin.h"
 #include "hw/rnic/base/admin-request.h"
 #include "hw/rnic/connect/cm.h"
+#include "hw/rnic/connect/direct.h"
 #include "hw/rnic/stream/requests.h"
 #include "hw/rnic/tpt/tpt.h"
 #include "hw/rnic/verbs/cq.h"
@@ -174,7 +175,14 @@ static const AdminCommand commands[] = {
         NO_RESULT(rnic_cm_accept, accept), .bulk = true },
     [RNIC_ADMIN_CM_REJECT] = {
         NO_RESULT(rnic_cm_reject, accept), .bulk = true },
-    [RNIC_ADMIN_CM_DIRECT_CONNECT] = NOT_OFFERED,
+    [RNIC_ADMIN_CM_DIRECT_CONNECT] = {
+        NO_RESULT(rnic_direct_connect, direct_connect),
+        .needs = RNIC_FEATURE_DIRECT_CONNECT,
+        .reserved = { RESERVED(direct_connect.reserved) } },
+    [RNIC_ADMIN_CM_DIRECT_SEND] = {
+        REQUEST(rnic_direct_send, direct_send),
+        .needs = RNIC_FEATURE_DIRECT_CONNECT,
+        .reserved = { RESERVED(direct_send.reserved) } },
     [RNIC_ADMIN_LLP_OPEN] = NOT_OFFERED,
     [RNIC_ADMIN_LLP_SEND] = NOT_OFFERED,
     [RNIC_ADMIN_LLP_RECEIVE] = NOT_OFFERED,

@@ -25,14 +25,18 @@ struct RnicEstablishing {
     RnicEstablishing **handle;
 };
 
+bool rnic_qp_in_idle(const RnicQp *qp)
+{
+    return qatomic_read(&qp->state) == RNIC_QPS_IDLE;
+}
+
 /*
- * A QP may come to Idle by itself, but it leaves it by commands only.  While one of
- * these is in progress nothing is known of the state behind it.
+ * A QP may come to Idle by itself, but without a claim it leaves it by commands
+ * only.  While one of these is in progress nothing is known of the state behind it.
  */
 bool rnic_qp_claim(RnicQp *qp, RnicQpClaim *claim)
 {
-    if (qp->claim || qp->changes ||
-        qatomic_read(&qp->state) != RNIC_QPS_IDLE) {
+    if (qp->claim || qp->changes || !rnic_qp_in_idle(qp)) {
         return false;
     }
     qp->claim = claim;
@@ -58,7 +62,11 @@ static RnicWorkResult establish_work(RnicRequest *request)
     e->established = true;
     rnic_qp_begin_turn(qp);
     rnic_qp_enter_rts(qp, &e->what.setup, e->what.cookie);
-    rnic_cm_event_post(qp->s, &e->what.event);
+    if (e->what.direct) {
+        rnic_direct_qp_established(qp, e->what.peer_psn);
+    } else {
+        rnic_cm_event_post(qp->s, &e->what.event);
+    }
     rnic_qp_start(qp);
     rnic_qp_end_turn(qp);
     return RNIC_WORK_DONE;

@@ -14,6 +14,7 @@
 #include "qp.h"
 #include "busy-poll.h"
 #include "cq.h"
+#include "direct-qp.h"
 #include "moderation.h"
 #include "hw/rnic/guest/queue-memory.h"
 #include "receive-ring.h"
@@ -137,9 +138,11 @@ struct RnicQp {
     RnicJob job;
     RnicModeration moderation;
     RnicBusyPoll busy_poll;
+    RnicDirectQp direct;
 
     /* qp-state.c */
-    QEMUTimer timer;            /* bounds the stay in Closing, Terminate */
+    QEMUTimer timer;            /* bounds the stay in Closing, Terminate; in Idle
+                                 * direct-qp.c's */
     bool flushing;              /* STILL_FLUSHING until that is done */
     bool quiet_error;           /* Terminate entered without an event */
     bool last_wqe_told;         /* see RNIC_QP_LAST_WQE_EVENT */
@@ -154,6 +157,14 @@ struct RnicQp {
 };
 
 /* ------------------------------------------------------------ qp.c */
+
+/*
+ * Have the QP's worker run @turn, with the QP in q->qp, as a turn of QP @qpn;
+ * then the command ends.  Main loop.
+ */
+enum rnic_admin_status
+rnic_qp_ask(RnicAdminRequest *q, uint32_t qpn,
+            enum rnic_admin_status (*turn)(RnicAdminRequest *q));
 
 /* Have the QP take a turn soon.  Any thread that knows the QP exists. */
 void rnic_qp_kick(RnicQp *qp);
@@ -208,6 +219,10 @@ void rnic_qp_start(RnicQp *qp);
 bool rnic_qp_transition_exists(uint8_t from, uint8_t to);
 /* Modify QP, one of those. */
 enum rnic_admin_status rnic_qp_change_state(RnicQp *qp, uint8_t next);
+/* The oldest WR completes with RETRY_EXCEEDED, if there is one: to Error. */
+void rnic_qp_retry_exceeded(RnicQp *qp);
+/* The stream ends: RTS to Idle, nothing is flushed, no event. */
+void rnic_qp_lose_stream(RnicQp *qp, bool abort);
 /* One turn in Closing, Terminate or Error. */
 void rnic_qp_closing_turn(RnicQp *qp);
 /* rnic_stream_flush(), and look what comes of it. */
@@ -247,6 +262,8 @@ RnicSendWork *rnic_sq_current_read(RnicQp *qp);
 void rnic_sq_read_done(RnicQp *qp);
 /* Complete the WR that a received Terminate concerns, if it is clear. */
 void rnic_sq_remote_error(RnicQp *qp, const IwarpTerminate *terminate);
+/* Complete the oldest WR, begun or posted, with @status.  False: there is none. */
+bool rnic_sq_fail_oldest(RnicQp *qp, enum rnic_wc_status status);
 /* Flush up to @max WRs; returns how many. */
 unsigned rnic_sq_flush(RnicQp *qp, unsigned max);
 
@@ -268,6 +285,24 @@ void rnic_rq_fail(RnicQp *qp, enum rnic_wc_status status,
                   const IwarpError *error);
 /* Flush up to @max WQEs, of an S-RQ only the one taken (V6.3.6-3). */
 unsigned rnic_rq_flush(RnicQp *qp, unsigned max);
+
+/* ------------------------------------------------- direct-qp.c */
+
+/* The QP has come to RTS by a direct connect, to a peer that expects @peer_psn. */
+void rnic_direct_qp_established(RnicQp *qp, uint32_t peer_psn);
+/* One turn in Idle. */
+void rnic_direct_qp_idle_turn(RnicQp *qp);
+/* The QP's timer, in Idle. */
+void rnic_direct_qp_timed_out(RnicQp *qp);
+/* Whether a WR may begin: MESSAGE; EMPTY: not yet; FAILED: the QP has left RTS. */
+RnicSqStep rnic_direct_qp_gate(RnicQp *qp);
+/*
+ * The peer has ended the stream in RTS, or it failed (@abort).  False: the QP was
+ * not connected directly, nothing has been done.
+ */
+bool rnic_direct_qp_stream_ended(RnicQp *qp, bool abort);
+/* Error to Idle. */
+void rnic_direct_qp_forget(RnicQp *qp);
 
 /* ------------------------------------------------ read-queue.c */
 

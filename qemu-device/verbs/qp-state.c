@@ -1,7 +1,7 @@
 /*
  * rnic: the states of a queue pair (6.2) and the end of its stream
  *
- *     Idle --(CM)--> RTS --> Closing --> Idle
+ *     Idle --(CM)--> RTS --> Closing --> Idle          (direct connect: direct-qp.h)
  *                     |         |
  *                     +--> Terminate --> Error --(Modify)--> Idle
  *
@@ -39,6 +39,15 @@ static void qp_async_event(RnicQp *qp, enum rnic_async_event event)
 {
     rnic_async_event(qp->s, event, RNIC_RESOURCE_QP, qp->qpn, qp->state,
                      qp->terminate_code);
+}
+
+/* The guest made no connection of one that was direct, and hears of none. */
+static void qp_cm_event(RnicQp *qp, enum rnic_cm_event_type type,
+                        uint16_t terminate)
+{
+    if (!qp->direct.connected) {
+        rnic_cm_stream_event(qp->s, type, qp->qpn, qp->cookie, terminate);
+    }
 }
 
 /* ----------------------------------------------- end of the stream */
@@ -84,8 +93,7 @@ static void enter_error(RnicQp *qp, bool abort, enum rnic_async_event event)
         qp_async_event(qp, event);
     }
     if (had_stream) {
-        rnic_cm_stream_event(qp->s, RNIC_CM_DISCONNECTED, qp->qpn,
-                             qp->cookie, qp->terminate_code);
+        qp_cm_event(qp, RNIC_CM_DISCONNECTED, qp->terminate_code);
     }
     rnic_qp_kick(qp);
 }
@@ -107,6 +115,8 @@ static void qp_close_timeout(void *opaque)
         enter_error(qp, true, RNIC_AE_LLP_LOST);
     } else if (qp->state == RNIC_QPS_TERMINATE) {
         enter_error(qp, true, qp->quiet_error ? RNIC_AE_BAD_CLOSE : 0);
+    } else if (qp->state == RNIC_QPS_IDLE) {
+        rnic_direct_qp_timed_out(qp);
     }
     rnic_qp_end_turn(qp);
 }
@@ -145,6 +155,21 @@ static bool qp_flush_turn(RnicQp *qp, bool sq)
     return n == FLUSHED_PER_TURN;
 }
 
+/* -------------------------------------------------- direct connect */
+
+void rnic_qp_retry_exceeded(RnicQp *qp)
+{
+    rnic_sq_fail_oldest(qp, RNIC_WC_RETRY_EXCEEDED);
+    enter_error(qp, false, 0);
+}
+
+void rnic_qp_lose_stream(RnicQp *qp, bool abort)
+{
+    rnic_qp_drop_stream(qp, abort);
+    qp_set_state(qp, RNIC_QPS_IDLE);
+    rnic_qp_kick(qp);
+}
+
 /* ---------------------------------------------------------- closing */
 
 static void start_closing(RnicQp *qp)
@@ -162,7 +187,7 @@ static void closing_done(RnicQp *qp)
     rnic_qp_drop_stream(qp, false);
     qp_async_event(qp, RNIC_AE_LLP_CLOSE_COMPLETE);
     qp_set_state(qp, RNIC_QPS_IDLE);
-    rnic_cm_stream_event(qp->s, RNIC_CM_DISCONNECTED, qp->qpn, qp->cookie, 0);
+    qp_cm_event(qp, RNIC_CM_DISCONNECTED, 0);
 }
 
 static void closing_turn(RnicQp *qp)
@@ -259,7 +284,10 @@ void rnic_qp_terminate_received(RnicQp *qp, const IwarpTerminate *terminate,
 
 void rnic_qp_peer_closed(RnicQp *qp)
 {
-    rnic_cm_stream_event(qp->s, RNIC_CM_PEER_CLOSE, qp->qpn, qp->cookie, 0);
+    if (rnic_direct_qp_stream_ended(qp, false)) {
+        return;
+    }
+    qp_cm_event(qp, RNIC_CM_PEER_CLOSE, 0);
     if (rnic_sq_idle(qp) && !rnic_reads_head(qp) &&
         rnic_stream_between_fpdus(qp->stream)) {
         start_closing(qp);
@@ -274,6 +302,9 @@ void rnic_qp_stream_failed(RnicQp *qp, RnicIo io)
                                                      : RNIC_AE_LLP_RESET;
 
     trace_rnic_err_llp(qp->qpn, qp->state, io == RNIC_IO_LOST);
+    if (qp->state == RNIC_QPS_RTS && rnic_direct_qp_stream_ended(qp, true)) {
+        return;
+    }
     switch (qp->state) {
     case RNIC_QPS_CLOSING:      /* V6.2.5-9 */
         event = RNIC_AE_LLP_LOST;
@@ -411,6 +442,7 @@ static enum rnic_admin_status leave_error(RnicQp *qp)
         return RNIC_ST_STILL_FLUSHING;
     }
     qp->last_wqe_told = false;
+    rnic_direct_qp_forget(qp);
     qp_set_state(qp, RNIC_QPS_IDLE);
     return RNIC_ST_OK;
 }
@@ -430,7 +462,8 @@ enum rnic_admin_status rnic_qp_change_state(RnicQp *qp, uint8_t next)
         rnic_qp_local_error(qp, 0, IWARP_TERM_RDMAP_LOCAL);
         break;
     default:
-        enter_error(qp, true, 0);
+        /* After a direct connect, what has completed arrives (manual). */
+        enter_error(qp, !qp->direct.connected, 0);
         break;
     }
     return RNIC_ST_OK;

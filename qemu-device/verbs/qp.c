@@ -62,6 +62,7 @@ static void qp_work_turn(RnicQp *qp)
         }
         break;
     case RNIC_QPS_IDLE:
+        rnic_direct_qp_idle_turn(qp);
         break;
     default:
         rnic_qp_closing_turn(qp);
@@ -160,6 +161,13 @@ qp_ask(RnicAdminRequest *q, uint32_t qpn,
     rnic_qp_hold(q->qp);
     rnic_requests_add(q->qp->worker->requests, &q->request);
     return RNIC_ADMIN_LATER;
+}
+
+enum rnic_admin_status
+rnic_qp_ask(RnicAdminRequest *q, uint32_t qpn,
+            enum rnic_admin_status (*turn)(RnicAdminRequest *q))
+{
+    return qp_ask(q, qpn, turn, qp_command_done);
 }
 
 /* A command that may take the QP out of its state has begun, and has been done. */
@@ -560,6 +568,9 @@ static enum rnic_admin_status qp_modify_state(RnicQp *qp,
 
     if (status == RNIC_ST_OK && qp_leaves_state(qp, sqe)) {
         status = rnic_qp_change_state(qp, sqe->modify_qp.next_state);
+    } else if (status == RNIC_ST_OK && qp->state == RNIC_QPS_IDLE &&
+               (le32_to_cpu(sqe->modify_qp.mask) & RNIC_QP_MODIFY_STATE)) {
+        rnic_direct_qp_forget(qp);
     }
     return status;
 }
@@ -581,15 +592,27 @@ static enum rnic_admin_status qp_modify_turn(RnicAdminRequest *q)
     return status;
 }
 
+/* A QP in @state now.  Modify QP takes no QP to RTS. */
+static void qp_end_claim(RnicQpClaim *claim, uint8_t state)
+{
+    if (state == RNIC_QPS_IDLE) {
+        if (claim->to_idle) {
+            claim->to_idle(claim);
+        }
+    } else if (state != RNIC_QPS_RTS) {
+        claim->left_idle(claim);
+    }
+}
+
 /* A claim is older than the command, see rnic_qp_claim(). */
 static void qp_modify_state_done(RnicRequest *request)
 {
     RnicAdminRequest *q = qp_command(request);
+    RnicQpClaim *claim = q->qp->claim;
     RnicQp *qp = q->qp;
 
-    if (q->status == RNIC_ST_OK && q->cqe.qp.state != RNIC_QPS_IDLE &&
-        qp->claim) {
-        qp->claim->left_idle(qp->claim);
+    if (claim && q->status == RNIC_ST_OK) {
+        qp_end_claim(claim, q->cqe.qp.state);
     }
     qp_change_done(qp);
     qp_command_done(request);

@@ -54,10 +54,14 @@ typedef struct RnicQpClaim RnicQpClaim;
 struct RnicQpClaim {
     void (*left_idle)(RnicQpClaim *claim);      /* by a Modify QP */
     void (*gone)(RnicQpClaim *claim);           /* the QP is being freed */
+    /* By a Modify QP, from Error or Idle; NULL: a claim ends before Error. */
+    void (*to_idle)(RnicQpClaim *claim);
 };
 
 /* False: the QP is not in Idle, or claimed already. */
 bool rnic_qp_claim(RnicQp *qp, RnicQpClaim *claim);
+/* Whether it is in Idle now.  It can leave by commands, and by direct-qp.h. */
+bool rnic_qp_in_idle(const RnicQp *qp);
 /* If it is the QP's claim. */
 void rnic_qp_unclaim(RnicQp *qp, RnicQpClaim *claim);
 
@@ -67,6 +71,8 @@ typedef struct RnicEstablish {
     IwarpMpaAgreed agreed;
     uint64_t cookie;            /* for the CM events of the stream */
     struct rnic_cm_event event; /* tells the guest, before anything moves */
+    bool direct;                /* direct connect: no event tells, see direct-qp.h */
+    uint32_t peer_psn;          /* with it: that the peer expects first */
 } RnicEstablish;
 
 typedef struct RnicEstablishing RnicEstablishing;

@@ -683,6 +683,28 @@ void rnic_sq_remote_error(RnicQp *qp, const IwarpTerminate *terminate)
     }
 }
 
+bool rnic_sq_fail_oldest(RnicQp *qp, enum rnic_wc_status status)
+{
+    RnicSendWork *work = rnic_sq_current_read(qp);
+    RnicSendWork posted;
+
+    if (work) {
+        sq_take_work(&qp->sq);
+        qp->sq.reads--;
+        sq_post_cqe(qp, work, status);
+        g_free(work);
+        return true;
+    }
+    if (!qp->sq.fetched && (!rnic_sq_has_wqe(qp) || !sq_fetch(qp))) {
+        return false;
+    }
+    posted = sq_work_at_head(qp);
+    sq_advance(qp);
+    qp->job.kind = RNIC_JOB_NONE;
+    sq_post_cqe(qp, &posted, status);
+    return true;
+}
+
 /* ----------------------------------------------------------- flush */
 
 /* The next posted WQE's id and length, as far as they can be trusted. */

@@ -39,8 +39,11 @@ static void begin_response(RnicJob *job, const RnicInboundRead *read)
 
 static RnicSqStep begin_work(RnicQp *qp)
 {
-    RnicSqStep step = rnic_sq_begin(qp, &qp->job);
+    RnicSqStep step = rnic_direct_qp_gate(qp);
 
+    if (step == RNIC_SQ_MESSAGE) {
+        step = rnic_sq_begin(qp, &qp->job);
+    }
     if (step == RNIC_SQ_MESSAGE) {
         qp->job.kind = RNIC_JOB_WORK;
         qp->job.offset = 0;

@@ -1,0 +1,161 @@
+/*
+ * rnic: a QP that is connected directly, as its worker sees it
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#include "qemu/osdep.h"
+#include "qemu/timer.h"
+#include "qp-internal.h"
+#include "hw/rnic/base/trace.h"
+
+enum {
+    /* Of a WR: the devices need a moment to find each other. */
+    ANSWER_MIN_MS = 100,
+    TIMEOUT_UNIT_NS = 4096,
+};
+
+/* -------------------------------------------------------- CM_DIRECT_SEND */
+
+static int64_t direct_answer_ms(const struct rnic_admin_sqe *sqe)
+{
+    int64_t ns = (int64_t)TIMEOUT_UNIT_NS << sqe->direct_send.timeout;
+
+    if (!sqe->direct_send.timeout) {
+        return 0;
+    }
+    ns *= sqe->direct_send.retry_count + 1;
+    return MAX(ns / SCALE_MS, ANSWER_MIN_MS);
+}
+
+/* No more Reads at a time than both CM_DIRECT_SEND and the peer allow. */
+static void direct_limit_reads(RnicQp *qp)
+{
+    if (qp->direct.connected && qp->direct.may_send) {
+        qp->ord = MIN(qp->ord, qp->direct.ord);
+    }
+}
+
+static bool direct_psn_differs(const RnicQp *qp)
+{
+    const RnicDirectQp *d = &qp->direct;
+
+    return d->connected && d->may_send && d->sq_psn != d->peer_psn;
+}
+
+static void direct_trace_psn(const RnicQp *qp)
+{
+    if (direct_psn_differs(qp)) {
+        trace_rnic_err_direct_psn(qp->qpn, qp->direct.sq_psn,
+                                  qp->direct.peer_psn);
+    }
+}
+
+static enum rnic_admin_status direct_send_turn(RnicAdminRequest *q)
+{
+    const struct rnic_admin_sqe *sqe = &q->sqe;
+    RnicQp *qp = q->qp;
+    RnicDirectQp *d = &qp->direct;
+
+    if (qp->state != RNIC_QPS_IDLE && qp->state != RNIC_QPS_RTS) {
+        return RNIC_ST_INVALID_STATE_CHANGE;
+    }
+    if (!d->may_send) {
+        d->sq_psn = le32_to_cpu(sqe->direct_send.sq_psn);
+    }
+    d->ord = le16_to_cpu(sqe->direct_send.ord);
+    d->answer_ms = direct_answer_ms(sqe);
+    trace_rnic_direct_send(qp->qpn, d->sq_psn, d->answer_ms);
+    if (!d->may_send) {
+        d->may_send = true;
+        direct_trace_psn(qp);
+    }
+    direct_limit_reads(qp);
+    rnic_qp_kick(qp);
+    return RNIC_ST_OK;
+}
+
+enum rnic_admin_status rnic_direct_qp_send(RnicAdminRequest *q)
+{
+    return rnic_qp_ask(q, le32_to_cpu(q->sqe.direct_send.qpn),
+                       direct_send_turn);
+}
+
+/* --------------------------------------------------------------- stream */
+
+void rnic_direct_qp_established(RnicQp *qp, uint32_t peer_psn)
+{
+    timer_del(&qp->timer);
+    qp->direct.connected = true;
+    qp->direct.peer_psn = peer_psn;
+    trace_rnic_direct_established(qp->qpn);
+    direct_trace_psn(qp);
+    direct_limit_reads(qp);
+}
+
+RnicSqStep rnic_direct_qp_gate(RnicQp *qp)
+{
+    if (!qp->direct.connected) {
+        return RNIC_SQ_MESSAGE;
+    }
+    if (!qp->direct.may_send) {
+        return RNIC_SQ_EMPTY;
+    }
+    if (!direct_psn_differs(qp)) {
+        return RNIC_SQ_MESSAGE;
+    }
+    if (!rnic_sq_has_wqe(qp)) {
+        return RNIC_SQ_EMPTY;
+    }
+    rnic_qp_retry_exceeded(qp);
+    return RNIC_SQ_FAILED;
+}
+
+bool rnic_direct_qp_stream_ended(RnicQp *qp, bool abort)
+{
+    bool missed;
+
+    if (!qp->direct.connected) {
+        return false;
+    }
+    missed = qp->direct.may_send && !rnic_sq_idle(qp);
+    trace_rnic_direct_stream_ended(qp->qpn, abort, missed);
+    if (missed) {
+        rnic_qp_retry_exceeded(qp);
+    } else {
+        rnic_qp_lose_stream(qp, abort);
+    }
+    return true;
+}
+
+/* ----------------------------------------------------------------- Idle */
+
+void rnic_direct_qp_idle_turn(RnicQp *qp)
+{
+    const RnicDirectQp *d = &qp->direct;
+
+    if (!d->may_send || !rnic_sq_has_wqe(qp)) {
+        return;
+    }
+    if (d->connected) {
+        trace_rnic_err_direct_no_answer(qp->qpn, true);
+        rnic_qp_retry_exceeded(qp);
+    } else if (d->answer_ms && !timer_pending(&qp->timer)) {
+        timer_mod(&qp->timer, qemu_clock_get_ms(QEMU_CLOCK_VIRTUAL) +
+                              d->answer_ms);
+    }
+}
+
+void rnic_direct_qp_timed_out(RnicQp *qp)
+{
+    if (qp->direct.may_send && rnic_sq_has_wqe(qp)) {
+        trace_rnic_err_direct_no_answer(qp->qpn, false);
+        rnic_qp_retry_exceeded(qp);
+    }
+}
+
+void rnic_direct_qp_forget(RnicQp *qp)
+{
+    timer_del(&qp->timer);
+    qp->direct = (RnicDirectQp) { };
+}
