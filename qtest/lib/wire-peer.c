@@ -150,6 +150,16 @@ static void remove_name(unsigned host, uint16_t port)
     }
 }
 
+/* Of a listener of an earlier test, if there is one. */
+static void remove_old_name(unsigned host, uint16_t port)
+{
+    if (wire_directory()) {
+        g_autofree char *path = wire_socket_path(host, port);
+
+        unlink(path);
+    }
+}
+
 uint16_t wire_free_port(unsigned host)
 {
     uint16_t port;
@@ -181,6 +191,20 @@ int wire_listen(unsigned host, uint16_t *port)
 {
     int fd = bound_socket(host, port);
 
+    g_assert_cmpint(listen(fd, 16), ==, 0);
+    return fd;
+}
+
+int wire_listen_at(unsigned host, uint16_t port)
+{
+    HostAddress address = host_address(host, port);
+    int fd = socket(address.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int one = 1;
+
+    g_assert_cmpint(fd, >=, 0);
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+    remove_old_name(host, port);
+    g_assert_cmpint(bind(fd, &address.any, address.length), ==, 0);
     g_assert_cmpint(listen(fd, 16), ==, 0);
     return fd;
 }

@@ -124,6 +124,9 @@ uint16_t wire_free_port(unsigned host);
 /* Listen at wire_host_ip(@host); *@port is chosen. */
 int wire_listen(unsigned host, uint16_t *port);
 
+/* The same at @port. */
+int wire_listen_at(unsigned host, uint16_t port);
+
 /* The connection the device makes. */
 WirePeer *wire_accept(QTestState *qts, int listener);
 
