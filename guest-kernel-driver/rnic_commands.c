@@ -418,6 +418,40 @@ int rnic_cmd_cm_reject(struct rnic_dev *dev, u32 endpoint,
 	return ret ?: rnic_admin_execute(dev, &cmd);
 }
 
+int rnic_cmd_direct_connect(struct rnic_dev *dev,
+			    const struct rnic_direct_params *p)
+{
+	struct rnic_admin_command cmd;
+
+	rnic_cmd_init(&cmd, RNIC_ADMIN_CM_DIRECT_CONNECT);
+	cmd.sqe.direct_connect.qpn = cpu_to_le32(p->qpn);
+	cmd.sqe.direct_connect.peer_qpn = cpu_to_le32(p->peer_qpn);
+	cmd.sqe.direct_connect.rq_psn = cpu_to_le32(p->rq_psn);
+	cmd.sqe.direct_connect.ird = cpu_to_le16(p->ird);
+	cmd.sqe.direct_connect.ord = cpu_to_le16(p->ord);
+	cmd.sqe.direct_connect.min_rnr_timer = p->min_rnr_timer;
+	memcpy(cmd.sqe.direct_connect.local, p->local->raw,
+	       sizeof(p->local->raw));
+	memcpy(cmd.sqe.direct_connect.remote, p->remote->raw,
+	       sizeof(p->remote->raw));
+	return rnic_admin_execute(dev, &cmd);
+}
+
+int rnic_cmd_direct_send(struct rnic_dev *dev, u32 qpn,
+			 const struct ib_qp_attr *attr)
+{
+	struct rnic_admin_command cmd;
+
+	rnic_cmd_init(&cmd, RNIC_ADMIN_CM_DIRECT_SEND);
+	cmd.sqe.direct_send.qpn = cpu_to_le32(qpn);
+	cmd.sqe.direct_send.sq_psn = cpu_to_le32(attr->sq_psn);
+	cmd.sqe.direct_send.ord = cpu_to_le16(attr->max_rd_atomic);
+	cmd.sqe.direct_send.timeout = attr->timeout;
+	cmd.sqe.direct_send.retry_count = attr->retry_cnt;
+	cmd.sqe.direct_send.rnr_retry = attr->rnr_retry;
+	return rnic_admin_execute(dev, &cmd);
+}
+
 int rnic_cmd_create_eth_queue(struct rnic_dev *dev,
 			      const struct rnic_eth_params *p)
 {

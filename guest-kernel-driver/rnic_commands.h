@@ -94,6 +94,17 @@ struct rnic_connect_params {
 	u16 private_data_length;
 };
 
+struct rnic_direct_params {
+	u32 qpn;
+	u32 peer_qpn;
+	u32 rq_psn;
+	u16 ird;
+	u16 ord;
+	u8 min_rnr_timer;
+	const union ib_gid *local;
+	const union ib_gid *remote;
+};
+
 struct rnic_accept_params {
 	u64 cookie;
 	u32 endpoint;
@@ -165,6 +176,12 @@ int rnic_cmd_cm_accept(struct rnic_dev *dev,
 		       const struct rnic_accept_params *p);
 int rnic_cmd_cm_reject(struct rnic_dev *dev, u32 endpoint,
 		       const void *private_data, u16 length);
+
+int rnic_cmd_direct_connect(struct rnic_dev *dev,
+			    const struct rnic_direct_params *p);
+/* Takes from attr what has to do with sending. */
+int rnic_cmd_direct_send(struct rnic_dev *dev, u32 qpn,
+			 const struct ib_qp_attr *attr);
 
 int rnic_cmd_create_eth_queue(struct rnic_dev *dev,
 			      const struct rnic_eth_params *p);

@@ -40,6 +40,7 @@ static const u8 rnic_wc_statuses[] = {
 	[RNIC_WC_INVALID_LENGTH] = IB_WC_LOC_LEN_ERR,
 	[RNIC_WC_MESSAGE_TOO_LONG] = IB_WC_LOC_LEN_ERR,
 	[RNIC_WC_UNSUPPORTED] = IB_WC_LOC_QP_OP_ERR,
+	[RNIC_WC_RETRY_EXCEEDED] = IB_WC_RETRY_EXC_ERR,
 };
 
 static const u8 rnic_wc_opcodes[] = {

@@ -3,10 +3,11 @@
  * rnic: states and attributes of queue pairs.
  *
  * The device knows Idle, RTS, Closing, Terminate and Error. RESET, INIT (in
- * which an RNIC's QP begins) and RTR are Idle, and remembered here; SQD is Closing, SQE is Terminate. Only
- * iw_cm takes a QP to RTS. A QP goes from Closing to Idle by itself, but Linux
- * expects one that has lost its connection to flush what is posted: see
- * rnic_qp_leave_idle().
+ * which an RNIC's QP begins) and RTR are Idle, and remembered here; SQD is
+ * Closing, SQE is Terminate. iw_cm takes a QP to RTS, or a program that has the
+ * address of its peer (rnic_qp_direct.c). A QP goes from Closing to Idle by
+ * itself, but Linux expects one that has lost its connection to flush what is
+ * posted: see rnic_qp_leave_idle().
  */
 
 #include <linux/delay.h>
@@ -130,6 +131,7 @@ static int rnic_qp_reset(struct rnic_qp *qp)
 	rnic_qp_forget_completions(qp);
 	rnic_qp_forget_attributes(qp);
 	qp->idle_state = IB_QPS_RESET;
+	qp->direct = false;
 	return 0;
 }
 
@@ -182,9 +184,11 @@ static int rnic_qp_prepare(struct rnic_qp *qp, enum ib_qp_state state)
 {
 	int ret = rnic_qp_set_state(qp, RNIC_QPS_IDLE);
 
-	if (!ret)
-		qp->idle_state = state;
-	return ret;
+	if (ret)
+		return ret;
+	qp->idle_state = state;
+	qp->direct = false;
+	return 0;
 }
 
 static int rnic_qp_change_state(struct rnic_qp *qp, enum ib_qp_state state)
@@ -217,14 +221,22 @@ static bool rnic_qp_state_takes_attributes(enum ib_qp_state state)
 static int rnic_qp_modify_locked(struct rnic_qp *qp,
 				 const struct ib_qp_attr *attr, int mask)
 {
-	int ret;
+	int device_mask = mask;
+	int ret = 0;
 
-	if (mask & IB_QP_STATE) {
+	if (rnic_qp_moves_directly(qp, attr, mask)) {
+		ret = rnic_qp_move_directly(qp, attr, mask);
+		/* The device has been told of these with it. */
+		device_mask &= ~(IB_QP_MAX_DEST_RD_ATOMIC |
+				 IB_QP_MAX_QP_RD_ATOMIC);
+	} else if (mask & IB_QP_STATE) {
 		ret = rnic_qp_change_state(qp, attr->qp_state);
-		if (ret || !rnic_qp_state_takes_attributes(attr->qp_state))
+		if (!rnic_qp_state_takes_attributes(attr->qp_state))
 			return ret;
 	}
-	ret = rnic_qp_set_attributes(qp, attr, mask);
+	if (ret)
+		return ret;
+	ret = rnic_qp_set_attributes(qp, attr, device_mask);
 	if (!ret)
 		rnic_qp_remember(qp, attr, mask);
 	return ret;
@@ -236,8 +248,7 @@ int rnic_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	struct rnic_qp *qp = to_rnic_qp(ibqp);
 	int ret;
 
-	/* A peer's address: connecting without iw_cm. */
-	if (mask & (~IB_QP_ATTR_STANDARD_BITS | IB_QP_AV | IB_QP_DEST_QPN))
+	if (mask & ~IB_QP_ATTR_STANDARD_BITS)
 		return -EOPNOTSUPP;
 	mutex_lock(&qp->modify_lock);
 	ret = rnic_qp_modify_locked(qp, attr, mask);

@@ -53,6 +53,10 @@ void rnic_qp_remember(struct rnic_qp *qp, const struct ib_qp_attr *attr,
 		set->sq_psn = attr->sq_psn;
 	if (mask & IB_QP_RQ_PSN)
 		set->rq_psn = attr->rq_psn;
+	if (mask & IB_QP_MAX_QP_RD_ATOMIC)
+		set->max_rd_atomic = attr->max_rd_atomic;
+	if (mask & IB_QP_MAX_DEST_RD_ATOMIC)
+		set->max_dest_rd_atomic = attr->max_dest_rd_atomic;
 	rnic_qp_remember_path(set, attr, mask);
 	rnic_qp_remember_patience(set, attr, mask);
 }
@@ -69,7 +73,7 @@ static enum ib_qp_state rnic_qp_ib_state(const struct rnic_qp *qp, u8 state)
 	case RNIC_QPS_IDLE:
 		return qp->idle_state;
 	case RNIC_QPS_RTS:
-		return IB_QPS_RTS;
+		return qp->direct ? qp->idle_state : IB_QPS_RTS;
 	case RNIC_QPS_CLOSING:
 		return IB_QPS_SQD;
 	case RNIC_QPS_TERMINATE:
@@ -101,8 +105,10 @@ static void rnic_qp_fill_attr(const struct rnic_qp *qp,
 	attr->qp_state = rnic_qp_ib_state(qp, info->state);
 	attr->cur_qp_state = attr->qp_state;
 	attr->qp_access_flags = rnic_qp_ib_access(qp, info->enables);
-	attr->max_rd_atomic = info->ord;
-	attr->max_dest_rd_atomic = info->ird;
+	if (!qp->direct) {
+		attr->max_rd_atomic = info->ord;
+		attr->max_dest_rd_atomic = info->ird;
+	}
 	if (!attr->path_mtu)
 		attr->path_mtu = ib_mtu_int_to_enum(READ_ONCE(netdev->mtu));
 	attr->cap = qp->cap;

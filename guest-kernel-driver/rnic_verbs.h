@@ -106,6 +106,7 @@ struct rnic_qp {
 	/* Serializes modify_qp, and protects idle_state and set. */
 	struct mutex modify_lock;
 	enum ib_qp_state idle_state;	/* which of those that are Idle */
+	bool direct;			/* see rnic_qp_direct.c; with modify_lock */
 	struct ib_qp_attr set;		/* by modify_qp, see rnic_qp_query.c */
 	struct rnic_connection connection;
 	/* The kernel's only. */
@@ -249,6 +250,15 @@ int rnic_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		   struct ib_udata *udata);
 /* Puts a QP that is in Idle in Error; one that is not stays as it is. */
 void rnic_qp_leave_idle(struct rnic_qp *qp);
+
+/*
+ * rnic_qp_direct.c, with modify_lock held: whether a program asks for a state that
+ * only a direct connect has; and that.
+ */
+bool rnic_qp_moves_directly(const struct rnic_qp *qp,
+			    const struct ib_qp_attr *attr, int mask);
+int rnic_qp_move_directly(struct rnic_qp *qp, const struct ib_qp_attr *attr,
+			  int mask);
 
 /* rnic_qp_query.c; all but the operation with modify_lock held */
 int rnic_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,

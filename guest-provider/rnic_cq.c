@@ -61,6 +61,8 @@ static enum ibv_wc_status wc_status(const struct rnic_cqe *cqe)
 		return bind ? IBV_WC_MW_BIND_ERR : IBV_WC_LOC_ACCESS_ERR;
 	case RNIC_WC_INVALIDATE_STAG:
 		return IBV_WC_REM_INV_REQ_ERR;
+	case RNIC_WC_RETRY_EXCEEDED:
+		return IBV_WC_RETRY_EXC_ERR;
 	case RNIC_WC_STAG_NOT_INVALID:
 		return bind ? IBV_WC_MW_BIND_ERR : IBV_WC_LOC_QP_OP_ERR;
 	case RNIC_WC_INVALID_REGION:

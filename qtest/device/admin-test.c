@@ -278,8 +278,8 @@ static void test_opcodes(void)
     struct rnic_counters before = rnic_query_counters(w->r), after;
     static const uint16_t known[] = {
         0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19,
-        20, 21, 22, 23, 24, 25, 26, 32, 33, 34, 35, 36, 37, 40, 41, 42, 43,
-        48, 49, 50,
+        20, 21, 22, 23, 24, 25, 26, 32, 33, 34, 35, 36, 37, 38, 40, 41, 42,
+        43, 48, 49, 50,
     };
 
     for (unsigned opcode = 0; opcode < 300; opcode++) {
@@ -324,6 +324,7 @@ static void test_unsupported(void)
         { RNIC_ADMIN_ALLOC_MW, RNIC_FEATURE_MEMORY_WINDOW },
         { RNIC_ADMIN_QUERY_MW, RNIC_FEATURE_MEMORY_WINDOW },
         { RNIC_ADMIN_CM_DIRECT_CONNECT, RNIC_FEATURE_DIRECT_CONNECT },
+        { RNIC_ADMIN_CM_DIRECT_SEND, RNIC_FEATURE_DIRECT_CONNECT },
         { RNIC_ADMIN_LLP_OPEN, RNIC_FEATURE_LLP_STREAM },
         { RNIC_ADMIN_LLP_SEND, RNIC_FEATURE_LLP_STREAM },
         { RNIC_ADMIN_LLP_RECEIVE, RNIC_FEATURE_LLP_STREAM },

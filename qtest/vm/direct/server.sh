@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Programs that move their QPs by hand, with GID, QP number and PSN: within one
+# guest, then between two.
+
+. /usr/lib/rnic/lib.sh
+. ./pingpongs.sh.inc
+
+device=$(rdma_device)
+say "within one guest"
+for step in $steps; do
+	pingpong "$step" >/tmp/alone 2>&1 &
+	server_pid=$!
+	eventually 30 port_open || fail "$step: does not listen"
+	pingpong "$step" "$(address_of server)" ||
+		fail "$step: the client failed"
+	end_server_of "$step" /tmp/alone
+done
+
+say "between two"
+for step in $steps; do
+	pingpong "$step" >"/tmp/$step" 2>&1 &
+	server_pid=$!
+	eventually 30 port_open || fail "$step: does not listen"
+	signal "$step"
+	end_server_of "$step" "/tmp/$step"
+done
+eventually 30 nothing_left || fail "$(objects_left)"
