@@ -14,6 +14,7 @@
 #include "direct-data.h"
 #include "endpoint.h"
 #include "rendezvous.h"
+#include "hw/rnic/fabric/loop-transport.h"
 #include "hw/rnic/verbs/direct-qp.h"
 #include "hw/rnic/base/trace.h"
 
@@ -40,6 +41,7 @@ typedef struct RnicDirect {
     IwarpMpaPolicy policy;
     RnicEndpoint *dial;         /* our attempt */
     RnicEndpoint *answer;       /* the peer's, that we have accepted */
+    RnicEstablishing *to_itself;        /* a QP that is its own peer */
     bool connected;             /* the QP has been in RTS */
     bool again;                 /* the peer is there: dial again at once */
     bool queued;                /* for its turn to dial */
@@ -73,7 +75,8 @@ static void direct_dial_later(RnicDirect *d)
 
 static bool direct_waits(const RnicDirect *d)
 {
-    return !d->connected && !d->answer && rnic_qp_in_idle(d->qp);
+    return !d->connected && !d->answer && !d->to_itself &&
+           rnic_qp_in_idle(d->qp);
 }
 
 static void direct_fill_data(const RnicDirect *d, IwarpMpaFrame *frame)
@@ -361,6 +364,9 @@ static void direct_free(RnicDirect *d)
     if (d->answer) {
         rnic_endpoint_free(d->answer);
     }
+    if (d->to_itself) {
+        rnic_qp_establish_forget(d->to_itself);
+    }
     if (d->rendezvous) {
         rnic_rendezvous_put(d->rendezvous);
     }
@@ -463,12 +469,59 @@ static RnicDirect *direct_new(RnicState *s, RnicQp *qp,
     return d;
 }
 
+/* ------------------------------------------------- a QP that is its own peer */
+
+static bool direct_is_own_peer(const RnicDirect *d)
+{
+    return d->peer_qpn == d->qpn &&
+           memcmp(d->local.ip, d->remote.ip, sizeof(d->local.ip)) == 0;
+}
+
+static void direct_connected_to_itself(void *opaque, bool established)
+{
+    RnicDirect *d = opaque;
+
+    d->connected = established;
+}
+
+/* What it sends comes back: no RTR, and nobody waits for the other's first FPDU. */
+static RnicFabricStatus direct_connect_to_itself(RnicDirect *d)
+{
+    RnicEstablish what = {
+        .setup = {
+            .transport = rnic_loop_transport_new(),
+            .initiator = true,
+            .mulpdu = d->s->config.mulpdu,
+        },
+        .agreed = {
+            .crc = d->policy.crc,
+            .revision = d->policy.revision,
+            .ird = d->policy.ird,
+            .ord = MIN(d->policy.ird, d->policy.ord),
+        },
+        .direct = true,
+        .peer_psn = d->rq_psn,
+    };
+
+    if (!what.setup.transport) {
+        return RNIC_FABRIC_NO_DESCRIPTORS;
+    }
+    rnic_qp_establish(d->qp, &what, direct_connected_to_itself, d,
+                      &d->to_itself);
+    return RNIC_FABRIC_OK;
+}
+
+/* ------------------------------------------------------------- the command */
+
 static RnicFabricStatus direct_start(RnicDirect *d)
 {
     RnicFabricStatus status;
 
     d->rendezvous = rnic_rendezvous_get(d->s, &d->s->directs->rendezvous,
                                         &d->local, &direct_ops, &status);
+    if (d->rendezvous && direct_is_own_peer(d)) {
+        return direct_connect_to_itself(d);
+    }
     if (status == RNIC_FABRIC_OK && rnic_rendezvous_listens(d->rendezvous)) {
         return direct_dial_in_turn(d);
     }
@@ -480,10 +533,11 @@ static RnicFabricStatus direct_start(RnicDirect *d)
 }
 
 /* What will not get better by itself. */
-static bool direct_hopeless(RnicFabricStatus status)
+static bool direct_hopeless(const RnicDirect *d, RnicFabricStatus status)
 {
-    return status == RNIC_FABRIC_OUTSIDE_MAP ||
-           status == RNIC_FABRIC_INVALID_ADDRESS;
+    return !d->rendezvous || status == RNIC_FABRIC_OUTSIDE_MAP ||
+           status == RNIC_FABRIC_INVALID_ADDRESS ||
+           (status != RNIC_FABRIC_OK && direct_is_own_peer(d));
 }
 
 enum rnic_admin_status rnic_direct_connect(RnicState *s,
@@ -506,7 +560,7 @@ enum rnic_admin_status rnic_direct_connect(RnicState *s,
     }
     trace_rnic_direct_begin(d->qpn, d->peer_qpn, d->rq_psn);
     started = direct_start(d);
-    if (!d->rendezvous || direct_hopeless(started)) {
+    if (direct_hopeless(d, started)) {
         direct_free(d);
         return rnic_cm_admin_status(started);
     }

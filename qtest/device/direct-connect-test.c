@@ -497,6 +497,38 @@ static void test_one_device(void)
     connection_free(p.a);
 }
 
+/* Sends, Writes and Reads of a QP whose peer is itself; it is no other's. */
+static void test_own_peer(void)
+{
+    Connection *c = connection_prepare(NULL);
+    Pair p = { .a = c, .b = c };
+
+    for (unsigned i = 0; i < 3; i++) {
+        to_rtr(c, OURS, OURS, c->qp.number, 5);
+        to_rts(c, 5, FOR_EVER, 0);
+        assert_works(&p);
+        /* More than a socket holds. */
+        for (unsigned k = 0; k < 8; k++) {
+            RnicWr wr = connection_wr(c, RNIC_SQ_RDMA_WRITE, k, 0,
+                                      CONNECTION_MR_SIZE / 2);
+
+            wr.remote_stag = c->mr.stag;
+            wr.remote_to = c->mr.va + CONNECTION_MR_SIZE / 2;
+            rnic_post_send(c->r, &c->qp, &wr);
+        }
+        for (unsigned k = 0; k < 8; k++) {
+            rnic_expect_cqe(c->r, &c->send_cq, k, RNIC_WC_SUCCESS);
+        }
+        to_idle(c);
+    }
+    /* The wrong PSN. */
+    to_rtr(c, OURS, OURS, c->qp.number, 5);
+    to_rts(c, 6, FOR_EVER, 0);
+    connection_post(c, RNIC_SQ_SEND, 9, 0, LENGTH);
+    expect_retry_exceeded(c, 9);
+    connection_free(c);
+}
+
 /* ------------------------------------------------------------ peers that go */
 
 typedef enum Departure {
@@ -1146,6 +1178,7 @@ int main(int argc, char **argv)
     qtest_add_func("rnic/direct/wrong-psn", test_wrong_psn);
     qtest_add_func("rnic/direct/wrong-qpn", test_wrong_qpn);
     qtest_add_func("rnic/direct/one-device", test_one_device);
+    qtest_add_func("rnic/direct/own-peer", test_own_peer);
     qtest_add_func("rnic/direct/peer-goes", test_peer_goes);
     qtest_add_func("rnic/direct/sent-before-error", test_sent_before_error);
     qtest_add_func("rnic/direct/given-up", test_given_up);
