@@ -77,6 +77,7 @@ enum {
     RNIC_MAX_IO_THREADS = 64,
     RNIC_MAX_EVENT_HOLD = 100000,   /* microseconds */
     RNIC_MAX_BUSY_POLL = 100000,    /* microseconds */
+    RNIC_MAX_RNR_WAIT = 3600000,    /* milliseconds */
     RNIC_IO_THREADS_AUTO = -1,  /* one, unless iothread= is given */
 };
 
@@ -104,6 +105,7 @@ typedef struct RnicConfig {
     int32_t io_threads;         /* workers, or RNIC_IO_THREADS_AUTO */
     uint32_t event_hold_us;     /* longest moderation, 0: none */
     uint32_t busy_poll_us;      /* longest search for an answer, 0: none */
+    uint32_t rnr_wait_ms;       /* of a Send for a receive, 0: none */
 } RnicConfig;
 
 /* registers.c: what the registers of BAR 0 hold. */

@@ -41,19 +41,19 @@ static bool loop_shut_down(RnicTransport *t)
     return rnic_transport_shut_down(loop_of(t)->out);
 }
 
-static void loop_set_handlers(RnicTransport *t, AioContext *ctx,
-                              IOHandler *readable, IOHandler *writable,
-                              void *opaque)
+static void loop_watch(RnicTransport *t)
 {
     LoopTransport *loop = loop_of(t);
 
-    if (!ctx) {
+    if (!t->ctx) {
         rnic_transport_leave_loop(loop->in);
         rnic_transport_leave_loop(loop->out);
         return;
     }
-    rnic_transport_set_handlers(loop->out, ctx, NULL, writable, opaque);
-    rnic_transport_set_handlers(loop->in, ctx, readable, NULL, opaque);
+    rnic_transport_set_handlers(loop->out, t->ctx, NULL, t->writable,
+                                t->opaque);
+    rnic_transport_set_handlers(loop->in, t->ctx, t->readable, NULL,
+                                t->opaque);
 }
 
 static void loop_close(RnicTransport *t, bool reset)
@@ -62,7 +62,6 @@ static void loop_close(RnicTransport *t, bool reset)
 
     rnic_transport_close(loop->out);
     rnic_transport_close(loop->in);
-    g_free(loop);
 }
 
 static const RnicTransportOps loop_ops = {
@@ -70,7 +69,7 @@ static const RnicTransportOps loop_ops = {
     .writev = loop_writev,
     .shut_down = loop_shut_down,
     .close = loop_close,
-    .set_handlers = loop_set_handlers,
+    .watch = loop_watch,
 };
 
 RnicTransport *rnic_loop_transport_new(void)

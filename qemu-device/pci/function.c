@@ -70,6 +70,9 @@ enum { MAX_OBJECTS = RNIC_OBJECT_NUMBER_MASK };
       "listening endpoints")                                                \
     X(UINT32, "max-endpoints", max_endpoints, 4096, 1, 65536,               \
       "connections in set-up each way")                                     \
+    X(UINT32, "rnr-wait-ms", rnr_wait_ms, 0, 0, RNIC_MAX_RNR_WAIT,          \
+      "longest time in milliseconds that an incoming Send waits for a "     \
+      "receive, 0: it ends the stream at once")                             \
     X(UINT16, "max-ird", max_ird, 128, 1, 1024,                             \
       "RDMA Reads that the peer of a queue pair may have outstanding")      \
     X(UINT16, "max-ord", max_ord, 128, 1, 1024,                             \

@@ -70,6 +70,13 @@ typedef struct RnicReceiveQueue {
     bool limit_armed;
 } RnicReceiveQueue;
 
+/* receive-wait.c: a Send whose first segment has come, and that has no receive. */
+typedef struct RnicReceiveWait {
+    bool waits;
+    int64_t since_ms;           /* of the guest's time */
+    int64_t look_ms;            /* until the next look, as last */
+} RnicReceiveWait;
+
 /* read-queue.c: a Read Request of the peer that waits to be answered. */
 typedef struct RnicInboundRead {
     IwarpReadRequest request;
@@ -132,6 +139,7 @@ struct RnicQp {
     uint64_t cookie;
     RnicSendQueue sq;
     RnicReceiveQueue rq;
+    RnicReceiveWait receive_wait;
     RnicReadQueue reads;
     uint64_t incoming_mapping;  /* of the tagged message being placed, see
                                  * rnic_target_hold(); receive.c */
@@ -142,7 +150,7 @@ struct RnicQp {
 
     /* qp-state.c */
     QEMUTimer timer;            /* bounds the stay in Closing, Terminate; in Idle
-                                 * direct-qp.c's */
+                                 * direct-qp.c's, in RTS receive-wait.c's */
     bool flushing;              /* STILL_FLUSHING until that is done */
     bool quiet_error;           /* Terminate entered without an event */
     bool last_wqe_told;         /* see RNIC_QP_LAST_WQE_EVENT */
@@ -272,6 +280,8 @@ unsigned rnic_sq_flush(RnicQp *qp, unsigned max);
 /* Take the next WQE for an incoming message, from the S-RQ if there is one.
  * BROKEN: completed in error, the QP has left RTS. */
 RnicRingTake rnic_rq_take(RnicQp *qp);
+/* After EMPTY: have the next post ring.  True: take once more before that. */
+bool rnic_rq_await(RnicQp *qp);
 /* Set the RQ Limit and arm it (V6.3.8-7). */
 void rnic_rq_arm_limit(RnicQp *qp, uint32_t limit);
 /* Octets [offset, offset + len) of the WQE taken, see rnic_tpt_map_sgl(). */
@@ -303,6 +313,14 @@ RnicSqStep rnic_direct_qp_gate(RnicQp *qp);
 bool rnic_direct_qp_stream_ended(RnicQp *qp, bool abort);
 /* Error to Idle. */
 void rnic_direct_qp_forget(RnicQp *qp);
+
+/* ---------------------------------------------- receive-wait.c */
+
+/* A Send finds no receive.  True: it waits; a turn tries again.  False: it may
+ * not, or not any longer. */
+bool rnic_receive_wait(RnicQp *qp);
+/* It has one, or the QP leaves RTS. */
+void rnic_receive_wait_end(RnicQp *qp);
 
 /* ------------------------------------------------ read-queue.c */
 

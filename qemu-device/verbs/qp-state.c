@@ -55,6 +55,7 @@ static void qp_cm_event(RnicQp *qp, enum rnic_cm_event_type type,
 static void stream_is_gone(RnicQp *qp)
 {
     qp->stream = NULL;
+    rnic_receive_wait_end(qp);
     qp->job = (RnicJob) { };
     qp->receive_again = false;
     timer_del(&qp->timer);
@@ -110,13 +111,17 @@ static void qp_close_timeout(void *opaque)
     RnicQp *qp = opaque;
 
     rnic_qp_begin_turn(qp);
-    trace_rnic_qp_close_timeout(qp->qpn, qp->state);
+    if (qp->state != RNIC_QPS_RTS) {
+        trace_rnic_qp_close_timeout(qp->qpn, qp->state);
+    }
     if (qp->state == RNIC_QPS_CLOSING) {
         enter_error(qp, true, RNIC_AE_LLP_LOST);
     } else if (qp->state == RNIC_QPS_TERMINATE) {
         enter_error(qp, true, qp->quiet_error ? RNIC_AE_BAD_CLOSE : 0);
     } else if (qp->state == RNIC_QPS_IDLE) {
         rnic_direct_qp_timed_out(qp);
+    } else if (qp->state == RNIC_QPS_RTS) {
+        rnic_qp_kick(qp);       /* a Send that waits looks for a receive */
     }
     rnic_qp_end_turn(qp);
 }
@@ -174,6 +179,7 @@ void rnic_qp_lose_stream(RnicQp *qp, bool abort)
 
 static void start_closing(RnicQp *qp)
 {
+    rnic_receive_wait_end(qp);
     qp_set_state(qp, RNIC_QPS_CLOSING);
     qp_start_close_timer(qp);
     rnic_stream_want_fin(qp->stream);
@@ -224,6 +230,7 @@ static void enter_terminate(RnicQp *qp, enum rnic_async_event event,
     if (qp->state != RNIC_QPS_RTS) {
         return;                 /* the first error counts */
     }
+    rnic_receive_wait_end(qp);
     keep_terminate(qp, error, 1);
     rnic_stream_stage_terminate(qp->stream, error);
     rnic_count(&qp->s->counters.terminates_sent, 1);

@@ -54,7 +54,7 @@ static void qp_work_turn(RnicQp *qp)
 {
     switch (qp->state) {
     case RNIC_QPS_RTS:
-        if (qp->receive_again) {
+        if (qp->receive_again || qp->receive_wait.waits) {
             rnic_receive(qp);
         }
         if (qp->state == RNIC_QPS_RTS) {

@@ -172,6 +172,11 @@ static bool rq_publish(RnicQp *qp)
     return true;
 }
 
+bool rnic_rq_await(RnicQp *qp)
+{
+    return !qp->rq.srq && rq_publish(qp);
+}
+
 static void rq_post_flushed(RnicQp *qp)
 {
     rq_post_cqe(qp, &(struct rnic_cqe) { .status = RNIC_WC_FLUSHED });

@@ -264,6 +264,10 @@ static void start_receive(RnicQp *qp, const IwarpSegment *seg)
     if (seg->first) {
         RnicRingTake take = rnic_rq_take(qp);
 
+        if (take == RNIC_RING_EMPTY && rnic_receive_wait(qp)) {
+            return;
+        }
+        rnic_receive_wait_end(qp);
         if (take == RNIC_RING_EMPTY) {
             fail(qp, RNIC_AE_RQ_MSN_RANGE, IWARP_TERM_NO_BUFFER);
         }
@@ -409,9 +413,21 @@ static void end_segment(RnicQp *qp)
 
 /* -------------------------------------------------------------- turn */
 
+/* True: no Send waits for a receive, or it has got one now. */
+static bool receive_goes_on(RnicQp *qp)
+{
+    if (qp->receive_wait.waits) {
+        start_receive(qp, &qp->stream->rx.segment);
+    }
+    return qp->state == RNIC_QPS_RTS && !qp->receive_wait.waits;
+}
+
 /* False: nothing more is to be done with what is in the buffer. */
 static bool process_event(RnicQp *qp)
 {
+    if (!receive_goes_on(qp)) {
+        return false;
+    }
     switch (iwarp_rx_next(&qp->stream->rx)) {
     case IWARP_RX_NEED_MORE:
         return false;
@@ -428,7 +444,7 @@ static bool process_event(RnicQp *qp)
         engine_error(qp);
         break;
     }
-    return qp->state == RNIC_QPS_RTS;
+    return qp->state == RNIC_QPS_RTS && !qp->receive_wait.waits;
 }
 
 /* What is in the buffer; the rest in another turn if this one is over. */
@@ -490,8 +506,8 @@ void rnic_receive(RnicQp *qp)
 
     /* What start-up or an earlier turn has left in the buffer. */
     process_buffer(qp);
-    while (qp->state == RNIC_QPS_RTS && total < OCTETS_PER_TURN &&
-           !rnic_qp_turn_over(qp)) {
+    while (qp->state == RNIC_QPS_RTS && !qp->receive_wait.waits &&
+           total < OCTETS_PER_TURN && !rnic_qp_turn_over(qp)) {
         RnicIo io = read_some(qp, &n);
 
         total += n;

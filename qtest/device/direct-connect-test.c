@@ -305,6 +305,101 @@ static void test_receive_only(void)
     pair_free(&p);
 }
 
+/* Sends wait for receives, in order; what needs none goes on before them. */
+static void test_late_receive(void)
+{
+    Pair p = pair_up();
+    enum { COUNT = 5, LARGE = 100000 };
+    RnicWr wr;
+
+    pair_connect(&p);
+    for (unsigned i = 0; i < COUNT; i++) {
+        uint8_t data[LENGTH];
+
+        rnic_pattern(data, LENGTH, i);
+        connection_fill(p.a, i * LENGTH, data, LENGTH);
+        connection_post(p.a, RNIC_SQ_SEND, i, i * LENGTH, LENGTH);
+    }
+    connection_post(p.a, RNIC_SQ_SEND, 77, 0, LARGE);
+    rnic_pass_time(p.a->r, 10);
+    assert_quiet(p.b);
+    g_assert_cmpint(rnic_qp_state(p.a->r, &p.a->qp), ==, RNIC_QPS_RTS);
+    g_assert_cmpint(rnic_qp_state(p.b->r, &p.b->qp), ==, RNIC_QPS_RTS);
+    /* The other direction does not wait. */
+    deliver(p.b, p.a, 62, true);
+    while (rnic_cq_poll(p.a->r, &p.a->send_cq, &(struct rnic_cqe) { })) {
+        /* taken by the peer's host */
+    }
+    for (unsigned i = 0; i < COUNT; i++) {
+        uint8_t data[LENGTH], got[LENGTH];
+
+        connection_recv(p.b, 100 + i, 8192, LENGTH);
+        rnic_expect_cqe(p.b->r, &p.b->recv_cq, 100 + i, RNIC_WC_SUCCESS);
+        connection_peek(p.b, 8192, got, LENGTH);
+        rnic_pattern(data, LENGTH, i);
+        g_assert_cmpmem(got, LENGTH, data, LENGTH);
+        rnic_settle(p.b->r);
+        assert_quiet(p.b);
+    }
+    connection_recv(p.b, 177, 0, LARGE);
+    rnic_expect_cqe(p.b->r, &p.b->recv_cq, 177, RNIC_WC_SUCCESS);
+    connection_drain_events(p.a);
+    assert_works(&p);
+
+    /* It is given up with the QP, on either side. */
+    connection_post(p.a, RNIC_SQ_SEND, 1, 0, LENGTH);
+    rnic_settle(p.b->r);
+    wr = connection_wr(p.b, RNIC_SQ_SEND, 2, 0, LENGTH);
+    wr.sge[0].stag ^= 1 << 8;
+    rnic_post_send(p.b->r, &p.b->qp, &wr);
+    rnic_expect_cqe(p.b->r, &p.b->send_cq, 2, RNIC_WC_INVALID_STAG);
+    rnic_wait_qp_state(p.b->r, &p.b->qp, RNIC_QPS_ERROR);
+    pair_free(&p);
+}
+
+/* The same on a QP of rdma_cm, for as long as rnr-wait-ms says. */
+static void test_rnr_wait(void)
+{
+    Connection *c = connection_new(&(ConnectionOptions) {
+        .properties = ",rnr-wait-ms=2000" });
+
+    wire_put_send(c->peer, WIRE_SEND, 0, "first", 5);
+    rnic_pass_time(c->r, 1);
+    assert_quiet(c);
+    connection_recv(c, 1, 0, LENGTH);
+    rnic_expect_cqe(c->r, &c->recv_cq, 1, RNIC_WC_SUCCESS);
+    wire_put_send(c->peer, WIRE_SEND, 0, "next", 4);
+    rnic_pass_time(c->r, 1);
+    assert_quiet(c);
+    rnic_pass_time(c->r, 2);
+    rnic_expect_async(c->r, RNIC_AE_RQ_MSN_RANGE, c->qp.number);
+    wire_expect_terminate(c->peer, 0x1202);
+    connection_free(c);
+}
+
+/* A receive of an S-RQ, which has no doorbell, is found. */
+static void test_srq_wait(void)
+{
+    Rnic *r = rnic_boot_up(",rnr-wait-ms=60000,mpa-rtr=off");
+    RnicSrqInit init = rnic_srq_default(r);
+    struct rnic_sge sge;
+    Connection *c;
+    RnicSrq srq;
+
+    rnic_create_srq(r, &srq, &init);
+    c = connection_prepare_on(r, &(ConnectionOptions) { .srq = &srq });
+    connection_establish(c, NULL);
+    for (unsigned i = 0; i < 3; i++) {
+        wire_put_send(c->peer, WIRE_SEND, 0, "first", 5);
+        rnic_pass_time(r, 1);
+        assert_quiet(c);
+        sge = rnic_sge(&c->mr, 0, LENGTH);
+        rnic_post_srq_recv(r, &srq, i, 1, &sge);
+        rnic_expect_cqe(r, &c->recv_cq, i, RNIC_WC_SUCCESS);
+    }
+    connection_free(c);
+}
+
 /* -------------------------------------------------------- peers that are late */
 
 /* WRs wait for the peer, in order. */
@@ -1172,6 +1267,9 @@ int main(int argc, char **argv)
     qtest_add_func("rnic/direct/orders", test_orders);
     qtest_add_func("rnic/direct/simultaneous", test_simultaneous);
     qtest_add_func("rnic/direct/receive-only", test_receive_only);
+    qtest_add_func("rnic/direct/late-receive", test_late_receive);
+    qtest_add_func("rnic/direct/rnr-wait", test_rnr_wait);
+    qtest_add_func("rnic/direct/srq-wait", test_srq_wait);
     qtest_add_func("rnic/direct/late-peer", test_late_peer);
     qtest_add_func("rnic/direct/no-peer", test_no_peer);
     qtest_add_func("rnic/direct/timeouts", test_timeouts);

@@ -1,0 +1,87 @@
+/*
+ * rnic: an incoming Send that waits for a receive to be posted
+ *
+ * By the specification the stream ends when a Send finds no receive.  Programs that
+ * were written for InfiniBand count on the sender being made to wait.  On a QP that
+ * was connected directly, and with rnr-wait-ms on every QP, the Send waits here:
+ * its stream is not read on, so the peer's TCP waits.  Nothing else does.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#include "qemu/osdep.h"
+#include "qemu/timer.h"
+#include "qp-internal.h"
+#include "hw/rnic/base/trace.h"
+
+enum {
+    /* A post to an RQ rings; that to an S-RQ is found by looking. */
+    LOOK_MIN_MS = 1,
+    LOOK_MAX_MS = 64,
+};
+
+static int64_t receive_wait_now(void)
+{
+    return qemu_clock_get_ms(QEMU_CLOCK_VIRTUAL);
+}
+
+/* Milliseconds; 0: not at all. */
+static int64_t receive_wait_limit(const RnicQp *qp)
+{
+    return qp->direct.connected ? INT64_MAX : qp->s->config.rnr_wait_ms;
+}
+
+static bool receive_wait_is_over(const RnicQp *qp)
+{
+    return receive_wait_now() - qp->receive_wait.since_ms >=
+           receive_wait_limit(qp);
+}
+
+static void receive_wait_look_later(RnicQp *qp)
+{
+    RnicReceiveWait *wait = &qp->receive_wait;
+
+    wait->look_ms = MIN(MAX(2 * wait->look_ms, LOOK_MIN_MS), LOOK_MAX_MS);
+    timer_mod(&qp->timer, receive_wait_now() + wait->look_ms);
+}
+
+bool rnic_receive_wait(RnicQp *qp)
+{
+    RnicReceiveWait *wait = &qp->receive_wait;
+
+    if (!receive_wait_limit(qp)) {
+        return false;
+    }
+    if (!wait->waits) {
+        trace_rnic_receive_wait(qp->qpn);
+        *wait = (RnicReceiveWait) {
+            .waits = true,
+            .since_ms = receive_wait_now(),
+        };
+        rnic_stream_pause_reading(qp->stream);
+        if (rnic_rq_await(qp)) {
+            rnic_qp_kick(qp);
+        }
+    } else if (receive_wait_is_over(qp)) {
+        rnic_receive_wait_end(qp);
+        return false;
+    }
+    if (!timer_pending(&qp->timer)) {
+        receive_wait_look_later(qp);
+    }
+    return true;
+}
+
+void rnic_receive_wait_end(RnicQp *qp)
+{
+    if (!qp->receive_wait.waits) {
+        return;
+    }
+    trace_rnic_receive_wait_end(qp->qpn, receive_wait_now() -
+                                         qp->receive_wait.since_ms);
+    qp->receive_wait.waits = false;
+    timer_del(&qp->timer);
+    if (qp->stream) {
+        rnic_stream_resume_reading(qp->stream);
+    }
+}
