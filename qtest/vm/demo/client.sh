@@ -39,6 +39,10 @@ say "data check"
 run_client verify rdma-verify --port 7471 --size "${MIB}M" --seed $$ "$server"
 cat /tmp/verify
 
+say "a first transfer, step by step (docs/first-transfer.c)"
+run_client first first-transfer "$(rdma_device)" "$server"
+cat /tmp/first
+
 for test in send write read; do
 	for plan in $PLANS; do
 		size=${plan%:*}

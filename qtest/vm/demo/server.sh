@@ -20,6 +20,10 @@ say "data check"
 serve verify 7471 rdma-verify --server --port 7471
 cat /tmp/verify
 
+say "a first transfer, step by step (docs/first-transfer.c)"
+serve first 18515 first-transfer "$(rdma_device)"
+cat /tmp/first
+
 for test in send write read; do
 	for plan in $PLANS; do
 		size=${plan%:*}
