@@ -21,7 +21,14 @@ serve verify 7471 rdma-verify --server --port 7471
 cat /tmp/verify
 
 say "a first transfer, step by step (docs/first-transfer.c)"
-serve first 18515 first-transfer "$(rdma_device)"
+first-transfer "$(rdma_device)" >/tmp/first 2>&1 &
+server_pid=$!
+server_step=first
+# 18515, a TCP port
+eventually 30 grep -q ':4853 .* 0A ' /proc/net/tcp ||
+	fail "first: does not listen"
+signal first
+end_server
 cat /tmp/first
 
 for test in send write read; do

@@ -239,17 +239,25 @@ static void check_attributes(struct ibv_qp *qp)
 {
 	struct ibv_qp_attr set = to_init(ALL_RIGHTS), attr;
 	struct ibv_qp_init_attr init;
+	union ibv_gid gid;
 
+	if (ibv_query_gid(qp->context, 1, 1, &gid))
+		fail("ibv_query_gid");
 	modify(qp, &set, INIT_MASK, "INIT");
+	/* Its peer is the QP itself. */
 	set = (struct ibv_qp_attr) {
 		.qp_state = IBV_QPS_RTR,
+		.ah_attr = { .is_global = 1, .port_num = 1,
+			     .grh = { .dgid = gid, .sgid_index = 1 } },
+		.dest_qp_num = qp->qp_num,
 		.path_mtu = IBV_MTU_512,
 		.rq_psn = 0x123456,
 		.min_rnr_timer = 12,
 		.max_dest_rd_atomic = 3,
 	};
-	modify(qp, &set, IBV_QP_STATE | IBV_QP_PATH_MTU | IBV_QP_RQ_PSN |
-	       IBV_QP_MIN_RNR_TIMER | IBV_QP_MAX_DEST_RD_ATOMIC, "RTR");
+	modify(qp, &set, IBV_QP_STATE | IBV_QP_AV | IBV_QP_DEST_QPN |
+	       IBV_QP_PATH_MTU | IBV_QP_RQ_PSN | IBV_QP_MIN_RNR_TIMER |
+	       IBV_QP_MAX_DEST_RD_ATOMIC, "RTR");
 	set = (struct ibv_qp_attr) {
 		.timeout = 14,
 		.retry_cnt = 7,
@@ -266,6 +274,7 @@ static void check_attributes(struct ibv_qp *qp)
 	EXPECT(port_num, 1);
 	EXPECT(qp_access_flags, ALL_RIGHTS);
 	EXPECT(path_mtu, IBV_MTU_512);
+	EXPECT(dest_qp_num, qp->qp_num);
 	EXPECT(rq_psn, 0x123456);
 	EXPECT(sq_psn, 0x654321);
 	EXPECT(min_rnr_timer, 12);
