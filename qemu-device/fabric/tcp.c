@@ -656,8 +656,10 @@ static void fabric_tcp_init(Object *obj)
     RnicFabricTcp *tcp = RNIC_FABRIC_TCP(obj);
 
     tcp->keepalive_s = KEEPALIVE_S;
-    object_property_add_uint32_ptr(obj, "keepalive-s", &tcp->keepalive_s,
-                                   OBJ_PROP_FLAG_READWRITE);
+    object_property_set_default_uint(
+        object_property_add_uint32_ptr(obj, "keepalive-s", &tcp->keepalive_s,
+             OBJ_PROP_FLAG_READWRITE),
+        KEEPALIVE_S);
     object_property_set_description(
         obj, "keepalive-s", "seconds without an octet after which a peer is "
         "asked whether it is there; after twice as many it is lost (0: never; "
