@@ -145,7 +145,7 @@ static void direct_dial_next(RnicDirects *all)
 {
     RnicDirect *d = QTAILQ_FIRST(&all->queue);
 
-    if (d) {
+    if (d && all->dials < DIALS_MAX) {
         direct_leave_queue(d);
         direct_dial_in(d, 0);
     }
@@ -156,6 +156,7 @@ static void direct_timer(void *opaque)
     RnicDirect *d = opaque;
 
     if (!direct_waits(d) || d->dial || d->queued) {
+        direct_dial_next(d->s->directs);        /* it may have been its turn */
         return;
     }
     if (!rnic_rendezvous_listens(d->rendezvous)) {
@@ -440,7 +441,7 @@ static enum rnic_admin_status direct_check(RnicState *s,
            ? RNIC_ST_IRD_EXCEEDED : RNIC_ST_OK;
 }
 
-/* NULL: the QP is not to be had. */
+/* NULL: the QP is claimed, or not in Idle. */
 static RnicDirect *direct_new(RnicState *s, RnicQp *qp,
                               const struct rnic_admin_sqe *sqe)
 {
@@ -484,7 +485,7 @@ static void direct_connected_to_itself(void *opaque, bool established)
     d->connected = established;
 }
 
-/* What it sends comes back: no RTR, and nobody waits for the other's first FPDU. */
+/* What it sends comes back: no RTR, and neither end waits for the first FPDU. */
 static RnicFabricStatus direct_connect_to_itself(RnicDirect *d)
 {
     RnicEstablish what = {

@@ -11,8 +11,9 @@
 
 enum {
     BACKLOG = 1024,             /* connections whose Request is not answered */
-    BUSY_RETRY_MS = 1,          /* while the fabric is busy */
-    FAILED_RETRY_MS = 1000,     /* when the address was lost to somebody else */
+    BUSY_RETRY_MS = 1,          /* while the fabric is busy, then less often */
+    BUSY_RETRY_MAX_MS = 16,
+    FAILED_RETRY_MS = 1000,     /* when the address was lost to another process */
 };
 
 struct RnicRendezvous {
@@ -23,6 +24,7 @@ struct RnicRendezvous {
     unsigned pending;           /* endpoints */
     RnicFabricListener *listener;       /* NULL: not yet */
     QEMUTimer *retry;           /* of the host's time */
+    int64_t busy_ms;            /* the next wait of a busy fabric */
     QLIST_ENTRY(RnicRendezvous) next;
 };
 
@@ -54,6 +56,17 @@ void rnic_rendezvous_release(RnicEndpoint *ep)
     }
 }
 
+static void rendezvous_try_later(RnicRendezvous *r, RnicFabricStatus status)
+{
+    int64_t ms = FAILED_RETRY_MS;
+
+    if (status == RNIC_FABRIC_BUSY) {
+        ms = r->busy_ms;
+        r->busy_ms = MIN(2 * ms, BUSY_RETRY_MAX_MS);
+    }
+    timer_mod(r->retry, qemu_clock_get_ms(QEMU_CLOCK_REALTIME) + ms);
+}
+
 static RnicFabricStatus rendezvous_try(RnicRendezvous *r)
 {
     RnicFabricStatus status;
@@ -64,8 +77,7 @@ static RnicFabricStatus rendezvous_try(RnicRendezvous *r)
         trace_rnic_direct_listen(r->local.port);
         return RNIC_FABRIC_OK;
     }
-    timer_mod(r->retry, qemu_clock_get_ms(QEMU_CLOCK_REALTIME) +
-              (status == RNIC_FABRIC_BUSY ? BUSY_RETRY_MS : FAILED_RETRY_MS));
+    rendezvous_try_later(r, status);
     return status;
 }
 
@@ -126,6 +138,7 @@ static RnicRendezvous *rendezvous_new(RnicState *s, RnicRendezvousList *list,
     r->local = *local;
     r->local.port = RNIC_DIRECT_PORT;
     r->ops = ops;
+    r->busy_ms = BUSY_RETRY_MS;
     r->retry = timer_new_ms(QEMU_CLOCK_REALTIME, rendezvous_retry, r);
     QLIST_INSERT_HEAD(list, r, next);
     return r;
