@@ -129,8 +129,7 @@ static void connect_qp(struct ibv_qp *qp, int gid_index, const struct side *mine
 		/* RDMA Reads in progress, each way */
 		.max_rd_atomic = 1, .max_dest_rd_atomic = 1,
 		/* how long to wait for an answer, and how often to try */
-		.timeout = 14, .retry_cnt = 7,
-		.min_rnr_timer = 12, .rnr_retry = 7,
+		.timeout = 14, .retry_cnt = 7, .min_rnr_timer = 12, .rnr_retry = 7,
 	};
 
 	/* INIT: the queue pair has a port, and peers have rights. */
