@@ -354,6 +354,7 @@ static double hold_once(void)
         rnic_expect_cqe(c->r, &c->send_cq, i, RNIC_WC_SUCCESS);
     }
     longest = monitor_probe_end(probe);
+    monitor_probe_stop(probe);
     drain_free(drain);
     connection_free(c);
     monitor_probe_free(probe);

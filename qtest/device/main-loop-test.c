@@ -73,6 +73,7 @@ static double hold_once(const Disturbance *what)
     what->disturb(&held);
     longest = monitor_probe_end(held.probe);
     rnic_assert_alive(held.crowd->listener);
+    monitor_probe_stop(held.probe);
     crowd_free(held.crowd);
     watchdog_free(dog);
     monitor_probe_free(held.probe);
@@ -254,6 +255,7 @@ static double register_once(void)
     monitor_probe_begin(probe);
     register_in_vain(r);
     longest = monitor_probe_end(probe);
+    monitor_probe_stop(probe);
     rnic_quit(r);
     watchdog_free(dog);
     monitor_probe_free(probe);

@@ -139,13 +139,17 @@ double monitor_probe_end(MonitorProbe *probe)
     return longest / 1000.0;
 }
 
-void monitor_probe_free(MonitorProbe *probe)
+void monitor_probe_stop(MonitorProbe *probe)
 {
     qatomic_set(&probe->stop, true);
-    shutdown(probe->fd, SHUT_RDWR);
     if (probe->thread) {
-        g_thread_join(probe->thread);
+        g_thread_join(g_steal_pointer(&probe->thread));
     }
+}
+
+void monitor_probe_free(MonitorProbe *probe)
+{
+    g_assert_null(probe->thread);
     close(probe->fd);
     qemu_mutex_destroy(&probe->mutex);
     qemu_cond_destroy(&probe->answered);

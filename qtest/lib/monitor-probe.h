@@ -25,7 +25,12 @@ void monitor_probe_begin(MonitorProbe *probe);
  * for the one that is under way.
  */
 double monitor_probe_end(MonitorProbe *probe);
-/* QEMU may be gone. */
+/*
+ * The thread asks no more.  Before QEMU is told to quit: QEMU 10.0 dereferences
+ * NULL if a request comes while it closes its monitors (monitor_cleanup()).
+ */
+void monitor_probe_stop(MonitorProbe *probe);
+/* After monitor_probe_stop(). */
 void monitor_probe_free(MonitorProbe *probe);
 
 #endif
