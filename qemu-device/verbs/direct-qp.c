@@ -31,7 +31,7 @@ static int64_t direct_answer_ms(const struct rnic_admin_sqe *sqe)
 /* No more Reads at a time than both CM_DIRECT_SEND and the peer allow. */
 static void direct_limit_reads(RnicQp *qp)
 {
-    if (qp->direct.connected && qp->direct.may_send) {
+    if (qp->direct.connected && qp->direct.rts_given) {
         qp->ord = MIN(qp->ord, qp->direct.ord);
     }
 }
@@ -40,7 +40,7 @@ static bool direct_psn_differs(const RnicQp *qp)
 {
     const RnicDirectQp *d = &qp->direct;
 
-    return d->connected && d->may_send && d->sq_psn != d->peer_psn;
+    return d->connected && d->rts_given && d->sq_psn != d->peer_psn;
 }
 
 static void direct_trace_psn(const RnicQp *qp)
@@ -60,14 +60,14 @@ static enum rnic_admin_status direct_send_turn(RnicAdminRequest *q)
     if (qp->state != RNIC_QPS_IDLE && qp->state != RNIC_QPS_RTS) {
         return RNIC_ST_INVALID_STATE_CHANGE;
     }
-    if (!d->may_send) {
+    if (!d->rts_given) {
         d->sq_psn = le32_to_cpu(sqe->direct_send.sq_psn);
     }
     d->ord = le16_to_cpu(sqe->direct_send.ord);
     d->answer_ms = direct_answer_ms(sqe);
     trace_rnic_direct_send(qp->qpn, d->sq_psn, d->answer_ms);
-    if (!d->may_send) {
-        d->may_send = true;
+    if (!d->rts_given) {
+        d->rts_given = true;
         direct_trace_psn(qp);
     }
     direct_limit_reads(qp);
@@ -93,14 +93,12 @@ void rnic_direct_qp_established(RnicQp *qp, uint32_t peer_psn)
     direct_limit_reads(qp);
 }
 
+/*
+ * iWARP has one state for both of RTR and RTS, and programs that know it post in
+ * RTR (perftest's credits of Sends), so CM_DIRECT_SEND is not waited for.
+ */
 RnicSqStep rnic_direct_qp_gate(RnicQp *qp)
 {
-    if (!qp->direct.connected) {
-        return RNIC_SQ_MESSAGE;
-    }
-    if (!qp->direct.may_send) {
-        return RNIC_SQ_EMPTY;
-    }
     if (!direct_psn_differs(qp)) {
         return RNIC_SQ_MESSAGE;
     }
@@ -118,7 +116,7 @@ bool rnic_direct_qp_stream_ended(RnicQp *qp, bool abort)
     if (!qp->direct.connected) {
         return false;
     }
-    missed = qp->direct.may_send && !rnic_sq_idle(qp);
+    missed = !rnic_sq_idle(qp);
     trace_rnic_direct_stream_ended(qp->qpn, abort, missed);
     if (missed) {
         rnic_qp_retry_exceeded(qp);
@@ -134,7 +132,7 @@ void rnic_direct_qp_idle_turn(RnicQp *qp)
 {
     const RnicDirectQp *d = &qp->direct;
 
-    if (!d->may_send || !rnic_sq_has_wqe(qp)) {
+    if (!rnic_sq_has_wqe(qp)) {
         return;
     }
     if (d->connected) {
@@ -148,7 +146,7 @@ void rnic_direct_qp_idle_turn(RnicQp *qp)
 
 void rnic_direct_qp_timed_out(RnicQp *qp)
 {
-    if (qp->direct.may_send && rnic_sq_has_wqe(qp)) {
+    if (rnic_sq_has_wqe(qp)) {
         trace_rnic_err_direct_no_answer(qp->qpn, false);
         rnic_qp_retry_exceeded(qp);
     }

@@ -16,7 +16,7 @@
 /* Part of a QP; the worker's. */
 typedef struct RnicDirectQp {
     bool connected;             /* the stream is, or was, of a direct connect */
-    bool may_send;              /* CM_DIRECT_SEND was given */
+    bool rts_given;             /* CM_DIRECT_SEND was given */
     uint16_t ord;               /* with it, as are the next two */
     uint32_t sq_psn;
     int64_t answer_ms;          /* how long a WR waits for a peer; 0: for ever */
