@@ -166,15 +166,24 @@ serving() {
 	! cat /proc/"$1"/task/*/stack | grep -q _listen
 }
 
+# tcp_open PORT: does a program listen there for plain TCP?
+tcp_open() {
+	grep -q "$(printf ':%04X .* 0A ' "$1")" /proc/net/tcp /proc/net/tcp6
+}
+
+server_is_there() {
+	serving "$server_pid" "$server_port" || tcp_open "$server_port"
+}
+
 # start_server STEP PORT COMMAND...: runs COMMAND in the background until it
-# serves PORT, then signals STEP. Its output goes to /tmp/STEP.
+# serves PORT, by RDMA or by TCP, then signals STEP. Its output goes to /tmp/STEP.
 start_server() {
 	server_step=$1
 	server_port=$2
 	shift 2
 	"$@" >"/tmp/$server_step" 2>&1 &
 	server_pid=$!
-	eventually 30 serving $server_pid "$server_port" || {
+	eventually 30 server_is_there || {
 		cat "/tmp/$server_step"
 		fail "$server_step: does not listen"
 	}

@@ -5,8 +5,9 @@
  */
 
 #include "qemu/osdep.h"
-#include "qapi/error.h"
+#include "qemu/lockable.h"
 #include "qemu/sockets.h"
+#include "qemu/thread.h"
 #include "descriptors.h"
 #include "unix-socket.h"
 
@@ -15,33 +16,52 @@ enum {
     MESSAGE_MAX = 253,          /* descriptors that the kernel lets one carry */
 };
 
-static GThreadPool *closers;    /* NULL: not started, nothing has come yet */
+static struct {
+    bool started;               /* the main loop's */
+    QemuMutex lock;             /* of the queue */
+    QemuCond added;
+    GQueue queue;               /* descriptors, as pointers */
+} closers;
 
-/* A descriptor is 1 more here: 0 is no item. */
-static void closer_close(gpointer item, gpointer unused)
+static int closers_pop(void)
 {
-    rnic_descriptors_close(GPOINTER_TO_INT(item) - 1);
+    QEMU_LOCK_GUARD(&closers.lock);
+    while (g_queue_is_empty(&closers.queue)) {
+        qemu_cond_wait(&closers.added, &closers.lock);
+    }
+    return GPOINTER_TO_INT(g_queue_pop_head(&closers.queue));
 }
 
-static void closer_push(int fd)
+static void closers_push(int fd)
 {
-    g_thread_pool_push(closers, GINT_TO_POINTER(fd + 1), NULL);
+    QEMU_LOCK_GUARD(&closers.lock);
+    g_queue_push_tail(&closers.queue, GINT_TO_POINTER(fd));
+    qemu_cond_signal(&closers.added);
 }
 
-bool rnic_unix_closers_start(Error **errp)
+static void *closer_run(void *unused)
 {
-    g_autoptr(GError) error = NULL;
+    for (;;) {
+        rnic_descriptors_close(closers_pop());
+    }
+    return NULL;
+}
 
-    if (closers) {
-        return true;
+void rnic_unix_closers_start(void)
+{
+    if (closers.started) {
+        return;
     }
-    closers = g_thread_pool_new(closer_close, NULL, CLOSERS, true, &error);
-    if (error) {
-        error_setg(errp, "no threads to close sockets: %s", error->message);
-        g_thread_pool_free(g_steal_pointer(&closers), true, false);
-        return false;
+    closers.started = true;
+    qemu_mutex_init(&closers.lock);
+    qemu_cond_init(&closers.added);
+    g_queue_init(&closers.queue);
+    for (int i = 0; i < CLOSERS; i++) {
+        QemuThread thread;
+
+        qemu_thread_create(&thread, "rnic-close", closer_run, NULL,
+                           QEMU_THREAD_DETACHED);
     }
-    return true;
 }
 
 void rnic_unix_close(int fd)
@@ -49,7 +69,7 @@ void rnic_unix_close(int fd)
     int error = errno;
 
     shutdown(fd, SHUT_RDWR);
-    closer_push(fd);
+    closers_push(fd);
     errno = error;
 }
 
@@ -57,7 +77,7 @@ void rnic_unix_discard(const int *fds, size_t count)
 {
     rnic_descriptors_exceed(count);
     for (size_t i = 0; i < count; i++) {
-        closer_push(fds[i]);
+        closers_push(fds[i]);
     }
 }
 

@@ -15,8 +15,8 @@
 #ifndef HW_RNIC_FABRIC_UNIX_SOCKET_H
 #define HW_RNIC_FABRIC_UNIX_SOCKET_H
 
-/* Make the threads, once for the process.  False with *@errp.  Main loop. */
-bool rnic_unix_closers_start(Error **errp);
+/* Make the threads, once for the process.  Main loop. */
+void rnic_unix_closers_start(void);
 
 /*
  * Close a UNIX socket, one of rnic_descriptors_take().  The peer sees its end at

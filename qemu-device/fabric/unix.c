@@ -551,10 +551,10 @@ static void fabric_unix_complete(UserCreatable *uc, Error **errp)
     if (!u->dir) {
         u->dir = rnic_unix_directory_own(errp);
     }
-    if (!u->dir || !rnic_unix_directory_check(u->dir, errp) ||
-        !rnic_unix_closers_start(errp)) {
+    if (!u->dir || !rnic_unix_directory_check(u->dir, errp)) {
         return;
     }
+    rnic_unix_closers_start();
     u->exit.notify = unix_remove_files_at_exit;
     qemu_add_exit_notifier(&u->exit);
     u->complete = true;

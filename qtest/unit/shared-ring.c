@@ -16,7 +16,6 @@
 #include <poll.h>
 #include <sys/socket.h>
 
-#include "qapi/error.h"
 #include "hw/rnic/fabric/shared-ring.h"
 #include "hw/rnic/fabric/unix-socket.h"
 
@@ -546,7 +545,7 @@ static void test_refused(void)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    rnic_unix_closers_start(&error_abort);
+    rnic_unix_closers_start();
     g_test_add_func("/rnic/shared-ring/octets", test_octets);
     g_test_add_func("/rnic/shared-ring/receiver-waits", test_receiver_waits);
     g_test_add_func("/rnic/shared-ring/told-of-much", test_told_of_much);

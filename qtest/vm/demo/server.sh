@@ -24,9 +24,7 @@ say "a first transfer, step by step (docs/first-transfer.c)"
 first-transfer "$(rdma_device)" >/tmp/first 2>&1 &
 server_pid=$!
 server_step=first
-# 18515, a TCP port
-eventually 30 grep -q ':4853 .* 0A ' /proc/net/tcp ||
-	fail "first: does not listen"
+eventually 30 tcp_open 18515 || fail "first: does not listen"
 signal first
 end_server
 cat /tmp/first

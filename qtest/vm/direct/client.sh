@@ -11,4 +11,7 @@ for step in $steps; do
 	pingpong "$step" "$(address_of server)" ||
 		fail "$step: the client failed"
 done
+for step in $perftests; do
+	perftest_client "$step" perftest "$step" "$(address_of server)"
+done
 eventually 30 nothing_left || fail "$(objects_left)"

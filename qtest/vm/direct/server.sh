@@ -25,4 +25,12 @@ for step in $steps; do
 	signal "$step"
 	end_server_of "$step" "/tmp/$step"
 done
+
+say "perftest"
+for step in $perftests; do
+	(perftest_server "alone-$step" 18515 perftest "$step") &
+	perftest_client "alone-$step" perftest "$step" "$(address_of server)"
+	wait $! || fail "$step: the server failed"
+	perftest_server "$step" 18515 perftest "$step"
+done
 eventually 30 nothing_left || fail "$(objects_left)"
