@@ -105,7 +105,6 @@ static void worker_cleanup(RnicWorker *worker)
     AioContext *ctx;
 
     assert(worker->qps == 0 && !worker->requests);
-    qemu_sem_destroy(&worker->called);
     if (worker->thread) {
         ctx = iothread_get_aio_context(worker->thread);
         if (worker->own) {
@@ -113,6 +112,7 @@ static void worker_cleanup(RnicWorker *worker)
         }
         aio_context_unref(ctx);
     }
+    qemu_sem_destroy(&worker->called);
 }
 
 /* A name of QEMU's own objects, not of the user's; all adapters count on. */

@@ -26,6 +26,9 @@ for step in $steps; do
 	end_server_of "$step" "/tmp/$step"
 done
 
+say "1,000 QPs of one program"
+by-hand-many "$device" || fail "by-hand-many"
+
 say "perftest"
 for step in $perftests; do
 	(perftest_server "alone-$step" 18515 perftest "$step") &
