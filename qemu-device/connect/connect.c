@@ -6,6 +6,7 @@
 
 #include "qemu/osdep.h"
 #include "hw/rnic/guest/bulk.h"
+#include "direct.h"
 #include "endpoint.h"
 #include "hw/rnic/base/trace.h"
 
@@ -134,6 +135,9 @@ enum rnic_admin_status rnic_cm_connect(RnicState *s,
     }
     rnic_addr_from_wire(&local, &sqe->connect.local);
     rnic_addr_from_wire(&remote, &sqe->connect.remote);
+    if (rnic_direct_owns_port(s, &remote)) {
+        return RNIC_ST_INVALID_ADDRESS;
+    }
     ep = rnic_endpoint_new(s, NULL, &local, &remote);
     if (!ep) {
         return RNIC_ST_INSUFFICIENT_RESOURCES;

@@ -22,7 +22,9 @@ enum {
     DIALS_MAX = 256,            /* attempts at a time, of a device */
     DIAL_AGAIN_MIN_MS = 500,
     DIAL_AGAIN_MAX_MS = 8000,
-    LISTEN_WAIT_MS = 2,         /* for a fabric that is busy */
+    LISTEN_WAIT_MIN_MS = 2,     /* for a fabric that is busy */
+    LISTEN_WAIT_MAX_MS = 1000,
+    HURRIES_MAX = 3,
     NUMBER_MAX = 0xffffff,      /* QP numbers and PSNs */
     TIME_CODE_MAX = 31,
     COUNT_MAX = 7,
@@ -43,10 +45,12 @@ typedef struct RnicDirect {
     RnicEndpoint *answer;       /* the peer's, that we have accepted */
     RnicEstablishing *to_itself;        /* a QP that is its own peer */
     bool connected;             /* the QP has been in RTS */
-    bool again;                 /* the peer is there: dial again at once */
+    bool again;                 /* the peer is there: dial again at once, */
+    unsigned hurries;           /* so often until now */
     bool queued;                /* for its turn to dial */
     QEMUTimer *timer;           /* to dial */
     int64_t again_ms;           /* next wait */
+    int64_t listen_ms;          /* next wait for the listener */
     QTAILQ_ENTRY(RnicDirect) queue;
 } RnicDirect;
 
@@ -60,6 +64,7 @@ struct RnicDirects {
 /* ------------------------------------------------------------- attempts */
 
 static const RnicEndpointOps direct_ops;
+static void direct_dial_next(RnicDirects *all);
 
 static void direct_dial_in(RnicDirect *d, int64_t ms)
 {
@@ -71,6 +76,12 @@ static void direct_dial_later(RnicDirect *d)
 {
     direct_dial_in(d, d->again_ms);
     d->again_ms = MIN(2 * d->again_ms, DIAL_AGAIN_MAX_MS);
+}
+
+static void direct_wait_for_listener(RnicDirect *d)
+{
+    direct_dial_in(d, d->listen_ms);
+    d->listen_ms = MIN(2 * d->listen_ms, LISTEN_WAIT_MAX_MS);
 }
 
 static bool direct_waits(const RnicDirect *d)
@@ -100,6 +111,7 @@ static RnicFabricStatus direct_dial(RnicDirect *d)
 
     if (!ep) {
         direct_dial_later(d);
+        direct_dial_next(d->s->directs);
         return RNIC_FABRIC_OK;
     }
     ep->ops = &direct_ops;
@@ -160,7 +172,7 @@ static void direct_timer(void *opaque)
         return;
     }
     if (!rnic_rendezvous_listens(d->rendezvous)) {
-        direct_dial_in(d, LISTEN_WAIT_MS);
+        direct_wait_for_listener(d);
         return;
     }
     d->again = false;
@@ -184,7 +196,8 @@ static void direct_attempt_failed(RnicDirect *d, const RnicEndpoint *ep,
     if (!direct_waits(d)) {
         return;
     }
-    if (d->again) {
+    if (d->again && d->hurries < HURRIES_MAX) {
+        d->hurries++;
         direct_dial_in(d, 0);
     } else {
         direct_dial_later(d);
@@ -208,6 +221,7 @@ static void direct_ended(RnicEndpoint *ep, enum rnic_cm_status status)
         d->connected = true;
         timer_del(d->timer);
         direct_leave_queue(d);
+        direct_dial_next(d->s->directs);        /* it may have been its turn */
     } else {
         direct_attempt_failed(d, ep, status);
     }
@@ -279,6 +293,18 @@ static bool direct_our_attempt_wins(const RnicDirect *d,
     return memcmp(d->local.ip, request->from_gid, sizeof(d->local.ip)) < 0;
 }
 
+/* The QP's worker has been given our attempt's stream. */
+static bool direct_is_taken(const RnicDirect *d)
+{
+    return d->dial && d->dial->establishing;
+}
+
+/* An attempt that has not reached the peer cannot win: it may never do so. */
+static bool direct_request_is_under_way(const RnicDirect *d)
+{
+    return d->dial && d->dial->state > RNIC_EP_DIALING;
+}
+
 /* The peer may have given this attempt up, and have accepted ours instead. */
 static bool direct_peer_is_there(RnicEndpoint *ep)
 {
@@ -319,11 +345,12 @@ static void direct_requested(RnicEndpoint *ep)
         return;
     }
     d = direct_find(ep->s, request.to_qpn);
-    if (!d || !direct_waits(d)) {
+    if (!d || !direct_waits(d) || direct_is_taken(d)) {
         direct_reject(ep, &request, RNIC_DIRECT_NO_QP);
     } else if (!direct_expects(d, ep, &request)) {
         direct_reject(ep, &request, RNIC_DIRECT_MISMATCH);
-    } else if (d->dial && direct_our_attempt_wins(d, &request)) {
+    } else if (direct_request_is_under_way(d) &&
+               direct_our_attempt_wins(d, &request)) {
         d->again = true;
         direct_reject(ep, &request, RNIC_DIRECT_BUSY);
     } else {
@@ -356,6 +383,8 @@ static const RnicEndpointOps direct_ops = {
 
 static void direct_free(RnicDirect *d)
 {
+    RnicDirects *all = d->s->directs;
+
     trace_rnic_direct_end(d->qpn);
     timer_free(d->timer);
     direct_leave_queue(d);
@@ -372,8 +401,9 @@ static void direct_free(RnicDirect *d)
         rnic_rendezvous_put(d->rendezvous);
     }
     rnic_qp_unclaim(d->qp, &d->claim);
-    g_hash_table_remove(d->s->directs->by_qpn, &d->qpn);
+    g_hash_table_remove(all->by_qpn, &d->qpn);
     g_free(d);
+    direct_dial_next(all);      /* it may have been its turn */
 }
 
 static void direct_claim_ends(RnicQpClaim *claim)
@@ -465,6 +495,7 @@ static RnicDirect *direct_new(RnicState *s, RnicQp *qp,
     d->policy = direct_policy(s, le16_to_cpu(sqe->direct_connect.ird),
                               le16_to_cpu(sqe->direct_connect.ord));
     d->again_ms = DIAL_AGAIN_MIN_MS;
+    d->listen_ms = LISTEN_WAIT_MIN_MS;
     d->timer = timer_new_ms(QEMU_CLOCK_VIRTUAL, direct_timer, d);
     g_hash_table_insert(direct_all(s)->by_qpn, &d->qpn, d);
     return d;
@@ -514,6 +545,12 @@ static RnicFabricStatus direct_connect_to_itself(RnicDirect *d)
 
 /* ------------------------------------------------------------- the command */
 
+bool rnic_direct_owns_port(const RnicState *s, const RnicAddr *addr)
+{
+    return addr->port == RNIC_DIRECT_PORT &&
+           rnic_accepted(s, RNIC_FEATURE_DIRECT_CONNECT);
+}
+
 static RnicFabricStatus direct_start(RnicDirect *d)
 {
     RnicFabricStatus status;
@@ -527,7 +564,7 @@ static RnicFabricStatus direct_start(RnicDirect *d)
         return direct_dial_in_turn(d);
     }
     if (d->rendezvous) {
-        direct_dial_in(d, LISTEN_WAIT_MS);
+        direct_wait_for_listener(d);
         return RNIC_FABRIC_OK;
     }
     return status;

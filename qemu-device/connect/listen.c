@@ -140,10 +140,15 @@ enum rnic_admin_status rnic_cm_listen(RnicAdminRequest *q)
     RnicState *s = q->s;
     uint32_t backlog = le32_to_cpu(sqe->listen.backlog);
     RnicFabricStatus status;
+    RnicAddr local;
     RnicListener *l;
 
     if (!s->cm_eq) {
         return RNIC_ST_NO_CM_EQ;
+    }
+    rnic_addr_from_wire(&local, &sqe->listen.local);
+    if (rnic_direct_owns_port(s, &local)) {
+        return RNIC_ST_ADDRESS_IN_USE;
     }
     l = g_new0(RnicListener, 1);
     l->number = rnic_table_insert(&s->listeners, l);
@@ -154,7 +159,7 @@ enum rnic_admin_status rnic_cm_listen(RnicAdminRequest *q)
     l->s = s;
     l->cookie = le64_to_cpu(sqe->listen.cookie);
     l->backlog = MIN(MAX(backlog, BACKLOG_MIN), BACKLOG_MAX);
-    rnic_addr_from_wire(&l->local, &sqe->listen.local);
+    l->local = local;
     if (listener_try(l, &status)) {
         q->cqe.number = cpu_to_le32(l->number);
         return RNIC_ST_OK;

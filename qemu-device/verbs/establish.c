@@ -19,6 +19,7 @@ struct RnicEstablishing {
     RnicRequest request;
     RnicQp *qp;
     RnicEstablish what;
+    bool refused;               /* a Modify of the QP's state is older */
     bool established;           /* the transport is the QP's */
     RnicEstablishedFn *fn;      /* NULL: forgotten */
     void *opaque;
@@ -55,7 +56,7 @@ static RnicWorkResult establish_work(RnicRequest *request)
     RnicEstablishing *e = container_of(request, RnicEstablishing, request);
     RnicQp *qp = e->qp;
 
-    if (qp->gone || qp->state != RNIC_QPS_IDLE) {
+    if (e->refused || qp->gone || qp->state != RNIC_QPS_IDLE) {
         return RNIC_WORK_DONE;
     }
     e->what.setup.agreed = &e->what.agreed;
@@ -111,6 +112,7 @@ void rnic_qp_establish(RnicQp *qp, const RnicEstablish *establish,
     *e = (RnicEstablishing) {
         .request = { establish_work, establish_done, establish_cancel },
         .qp = qp,
+        .refused = qp->changes > 0,
         .what = *establish,
         .fn = fn,
         .opaque = opaque,

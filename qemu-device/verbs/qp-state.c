@@ -168,8 +168,12 @@ void rnic_qp_retry_exceeded(RnicQp *qp)
     enter_error(qp, false, 0);
 }
 
+/* A receive that the peer has begun to fill is no use to the next one. */
 void rnic_qp_lose_stream(RnicQp *qp, bool abort)
 {
+    if (qp->rq.taken) {
+        rnic_rq_flush(qp, 1);
+    }
     rnic_qp_drop_stream(qp, abort);
     qp_set_state(qp, RNIC_QPS_IDLE);
     rnic_qp_kick(qp);
@@ -194,6 +198,7 @@ static void closing_done(RnicQp *qp)
     qp_async_event(qp, RNIC_AE_LLP_CLOSE_COMPLETE);
     qp_set_state(qp, RNIC_QPS_IDLE);
     qp_cm_event(qp, RNIC_CM_DISCONNECTED, 0);
+    rnic_direct_qp_forget(qp);  /* the next connection may be of the CM */
 }
 
 static void closing_turn(RnicQp *qp)

@@ -82,8 +82,9 @@ typedef void RnicEstablishedFn(void *opaque, bool established);
  * Have the worker take the QP from Idle to RTS on the stream, whose transport it
  * takes, tell the guest by the event, and let the stream go on.  An initiator
  * sends the RTR that was agreed first of all.  @fn is called in the main loop:
- * false if the QP was not in Idle any more; the transport has been closed, and the
- * guest has not been told.  *@handle is NULL after that.
+ * false if the QP was not in Idle any more, or was being taken from it by a Modify
+ * QP; the transport has been closed, and the guest has not been told.  *@handle is
+ * NULL after that.
  */
 void rnic_qp_establish(RnicQp *qp, const RnicEstablish *establish,
                        RnicEstablishedFn *fn, void *opaque,

@@ -302,6 +302,7 @@ static void test_before_rts(void)
     write_and_read(p.b, p.a);
     write_and_read(p.a, p.b);
     to_idle(p.b);
+    rnic_wait_qp_state(p.a->r, &p.a->qp, RNIC_QPS_IDLE);
     connection_post(p.a, RNIC_SQ_SEND, 11, 0, LENGTH);
     rnic_expect_cqe(p.a->r, &p.a->send_cq, 11, RNIC_WC_RETRY_EXCEEDED);
     pair_free(&p);
@@ -823,6 +824,55 @@ static void exchange(Connection *c, WirePeer *peer)
     rnic_expect_cqe(c->r, &c->send_cq, 51, RNIC_WC_SUCCESS);
 }
 
+/* To the QP of @c; the peer has the QP 0xabcdef. */
+static WirePeer *meet_dial(Connection *c, int listener)
+{
+    WireMpa reply = peers_reply(c, 0xabcdef, 0x654321);
+    WirePeer *peer;
+
+    to_rtr(c, OURS, PEERS, 0xabcdef, 0x123456);
+    peer = dialed(c, listener, 0xabcdef, 0x123456);
+    wire_mpa_put(peer, &reply);
+    wire_get_tagged(peer, WIRE_WRITE, 0, 0, NULL, 0);
+    return peer;
+}
+
+/*
+ * A peer goes in the middle of a message.  Its receive is flushed; the next one is
+ * for the next peer, whose first message is whole.
+ */
+static void test_cut_message(void)
+{
+    Connection *c = connection_prepare(NULL);
+    int listener = wire_listen_at(PEERS, PORT);
+    uint8_t part[LENGTH] = { }, whole[LENGTH], got[LENGTH];
+    const WireSegment first = {
+        .opcode = WIRE_SEND, .ddp_version = 1, .rdmap_version = 1, .msn = 1,
+        .length = LENGTH, .payload = part,
+    };
+    WirePeer *peer = meet_dial(c, listener);
+
+    connection_recv(c, 60, 0, 2 * LENGTH);
+    connection_recv(c, 61, 0, LENGTH);
+    wire_put_segment(peer, &first);
+    wire_close(peer);
+    rnic_expect_cqe(c->r, &c->recv_cq, 60, RNIC_WC_FLUSHED);
+    rnic_wait_qp_state(c->r, &c->qp, RNIC_QPS_IDLE);
+    assert_quiet(c);
+    g_assert_cmpuint(rnic_modify_qp_state(c->r, &c->qp, RNIC_QPS_IDLE), ==,
+                     RNIC_ST_OK);
+    peer = meet_dial(c, listener);
+    assert_quiet(c);
+    rnic_pattern(whole, LENGTH, 7);
+    wire_put_send(peer, WIRE_SEND, 0, whole, LENGTH);
+    rnic_expect_cqe(c->r, &c->recv_cq, 61, RNIC_WC_SUCCESS);
+    connection_peek(c, 0, got, LENGTH);
+    g_assert_cmpmem(got, LENGTH, whole, LENGTH);
+    wire_close(peer);
+    close(listener);
+    connection_free(c);
+}
+
 /* The device dials; its frame in octets, whatever its properties are. */
 static void test_dials(void)
 {
@@ -1138,8 +1188,7 @@ static void test_commands(void)
                                                       1);
     const struct rnic_admin_sqe rts = send_command(&c->qp, 1, 14, 7);
     struct rnic_admin_sqe sqe;
-    uint16_t port = PORT;
-    uint32_t listener;
+    int listener;
 
 #define REFUSED(what, field, value, expected)                   \
     do {                                                        \
@@ -1163,11 +1212,15 @@ static void test_commands(void)
     /* A refused one has changed nothing. */
     g_assert_cmpuint(rnic_query_counters(c->r).endpoints, ==, 0);
     g_assert_cmpuint(give(c, rts), ==, RNIC_ST_INVALID_STATE_CHANGE);
-    g_assert_cmpuint(rnic_try_listen(c->r, wire_guest_ip(OURS), port, 1,
-                                     &listener), ==, RNIC_ST_OK);
+    listener = wire_listen_at(OURS, PORT);
     g_assert_cmpuint(give(c, rtr), ==, RNIC_ST_ADDRESS_IN_USE);
-    g_assert_cmpuint(rnic_admin_object(c->r, RNIC_ADMIN_CM_UNLISTEN, listener),
-                     ==, RNIC_ST_OK);
+    close(listener);
+    /* The port is for direct connects only. */
+    g_assert_cmpuint(rnic_try_listen(c->r, wire_guest_ip(OURS), PORT, 1, NULL),
+                     ==, RNIC_ST_ADDRESS_IN_USE);
+    g_assert_cmpuint(rnic_try_connect(c->r, &c->qp, wire_guest_ip(PEERS), PORT,
+                                      1, 1, 1, NULL, 0), ==,
+                     RNIC_ST_INVALID_ADDRESS);
 
     g_assert_cmpuint(give(c, rtr), ==, RNIC_ST_OK);
     g_assert_cmpuint(give(c, rtr), ==, RNIC_ST_INVALID_STATE_CHANGE);
@@ -1283,6 +1336,7 @@ int main(int argc, char **argv)
     qtest_add_func("rnic/direct/sent-before-error", test_sent_before_error);
     qtest_add_func("rnic/direct/given-up", test_given_up);
     qtest_add_func("rnic/direct/dials", test_dials);
+    qtest_add_func("rnic/direct/cut-message", test_cut_message);
     qtest_add_func("rnic/direct/answers", test_answers);
     qtest_add_func("rnic/direct/peer-killed", test_peer_killed);
     qtest_add_func("rnic/direct/tie", test_tie);
