@@ -46,6 +46,17 @@ static int rnic_qp_direct_connect(struct rnic_qp *qp,
 	return rnic_cmd_direct_connect(dev, &params);
 }
 
+/* The peer may be there at once, so its rights come first. */
+static int rnic_qp_direct_rtr(struct rnic_qp *qp, const struct ib_qp_attr *attr,
+			      int mask)
+{
+	int ret = rnic_qp_set_access(qp, mask & IB_QP_ACCESS_FLAGS ?
+					 attr->qp_access_flags :
+					 qp->set.qp_access_flags);
+
+	return ret ?: rnic_qp_direct_connect(qp, attr);
+}
+
 static int rnic_qp_direct_send(struct rnic_qp *qp,
 			       const struct ib_qp_attr *attr)
 {
@@ -69,7 +80,7 @@ int rnic_qp_move_directly(struct rnic_qp *qp, const struct ib_qp_attr *attr,
 		      RNIC_FEATURE_DIRECT_CONNECT))
 		return -EOPNOTSUPP;
 	if (attr->qp_state == IB_QPS_RTR)
-		ret = rnic_qp_direct_connect(qp, attr);
+		ret = rnic_qp_direct_rtr(qp, attr, mask);
 	else
 		ret = rnic_qp_direct_send(qp, attr);
 	if (ret)

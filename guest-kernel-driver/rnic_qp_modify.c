@@ -135,25 +135,43 @@ static int rnic_qp_reset(struct rnic_qp *qp)
 	return 0;
 }
 
-/*
- * rdma_cm takes the QP of a connecting side to INIT with no access at all, and
- * never changes that, but a peer that reads and writes is expected to succeed.
- * So with a change of state nothing means all; without, it means nothing. Rights
- * that the device does not know (atomics) are no reason to refuse the others.
- */
-static u32 rnic_qp_access_enables(const struct rnic_qp *qp,
-				  const struct ib_qp_attr *attr, int mask)
+/* Rights that the device does not know (atomics) are no reason to refuse others. */
+static u32 rnic_qp_enables(const struct rnic_qp *qp, int access)
 {
-	int access = attr->qp_access_flags;
 	u32 enables = qp->enables;
 
-	if (!access && (mask & IB_QP_STATE))
-		return enables | RNIC_QP_ENABLE_READ | RNIC_QP_ENABLE_WRITE;
 	if (access & IB_ACCESS_REMOTE_READ)
 		enables |= RNIC_QP_ENABLE_READ;
 	if (access & IB_ACCESS_REMOTE_WRITE)
 		enables |= RNIC_QP_ENABLE_WRITE;
 	return enables;
+}
+
+/*
+ * rdma_cm takes the QP of a connecting side to INIT with no access at all, and
+ * never changes that, but a peer that reads and writes is expected to succeed.
+ * So with a change of state nothing means all; without, it means nothing. A QP
+ * that is moved by hand gets what it asked for when it goes to RTR.
+ */
+static u32 rnic_qp_access_enables(const struct rnic_qp *qp,
+				  const struct ib_qp_attr *attr, int mask)
+{
+	int access = attr->qp_access_flags;
+
+	if (!access && (mask & IB_QP_STATE) && !qp->direct)
+		access = IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_WRITE;
+	return rnic_qp_enables(qp, access);
+}
+
+int rnic_qp_set_access(struct rnic_qp *qp, int access)
+{
+	struct rnic_qp_change change = {
+		.mask = RNIC_QP_MODIFY_ENABLES,
+		.enables = rnic_qp_enables(qp, access),
+	};
+
+	return rnic_cmd_modify_qp(to_rnic_dev(qp->ibqp.device), qp->qpn,
+				  &change);
 }
 
 static int rnic_qp_set_attributes(struct rnic_qp *qp,

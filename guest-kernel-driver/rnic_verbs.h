@@ -251,9 +251,12 @@ int rnic_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 /* Puts a QP that is in Idle in Error; one that is not stays as it is. */
 void rnic_qp_leave_idle(struct rnic_qp *qp);
 
+/* The rights of peers, as IB_ACCESS_REMOTE_*; others do not count. */
+int rnic_qp_set_access(struct rnic_qp *qp, int access);
+
 /*
  * rnic_qp_direct.c, with modify_lock held: whether a program asks for a state that
- * only a direct connect has; and that.
+ * only a direct connect has, and the move to that state.
  */
 bool rnic_qp_moves_directly(const struct rnic_qp *qp,
 			    const struct ib_qp_attr *attr, int mask);

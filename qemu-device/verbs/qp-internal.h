@@ -304,7 +304,10 @@ void rnic_direct_qp_established(RnicQp *qp, uint32_t peer_psn);
 void rnic_direct_qp_idle_turn(RnicQp *qp);
 /* The QP's timer, in Idle. */
 void rnic_direct_qp_timed_out(RnicQp *qp);
-/* Whether a WR may begin: MESSAGE; EMPTY: not yet; FAILED: the QP has left RTS. */
+/*
+ * Whether a WR may begin: MESSAGE; or the PSNs of a direct connect differ: EMPTY
+ * without a WR, FAILED when its oldest one has failed and the QP has left RTS.
+ */
 RnicSqStep rnic_direct_qp_gate(RnicQp *qp);
 /*
  * The peer has ended the stream in RTS, or it failed (@abort).  False: the QP was

@@ -69,7 +69,7 @@ static void test_registrations_and_reset(void)
     }
     enable_deep(r);
     g_assert_cmpuint(le32_to_cpu(rnic_query_counters(r).stags), ==, 0);
-    qtest_quit(r->qts);
+    rnic_quit(r);
 }
 
 /* The first is refused, the second one, given before its answer, is not. */
@@ -179,7 +179,7 @@ static void test_registrations_and_stop(void)
     }
     g_assert_cmpuint(in_progress, >, 0);
     rnic_reset(r);
-    qtest_quit(r->qts);
+    rnic_quit(r);
 }
 
 static struct rnic_admin_sqe connect_command(const RnicQp *qp)

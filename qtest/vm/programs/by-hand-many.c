@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "by-hand.h"
 #include "common.h"
 
-#define PORT		1	/* of the adapter */
 #define SLOT		8	/* octets of a QP's message, and of its receive */
 
 static const char help[] =
@@ -33,61 +33,12 @@ static const struct option options[] = {
 /* Of QP i the peer is i ^ 1. Its message is its number. */
 static struct many {
 	unsigned int count;
-	struct ibv_context *context;
-	struct ibv_pd *pd;
+	struct by_hand adapter;
 	struct ibv_cq *cq;
 	struct ibv_qp **qps;
 	struct ibv_mr *mr;
 	uint64_t *sent, *received;	/* a slot for each QP */
-	union ibv_gid gid;
-	int gid_index;
 } many;
-
-static void open_adapter(const char *name)
-{
-	struct ibv_device **list = ibv_get_device_list(NULL);
-	unsigned int i;
-
-	for (i = 0; list && list[i]; i++)
-		if (!strcmp(ibv_get_device_name(list[i]), name))
-			many.context = ibv_open_device(list[i]);
-	if (!many.context)
-		fail("there is no adapter %s that can be opened", name);
-	ibv_free_device_list(list);
-}
-
-/* That of an IPv4 address. */
-static void find_gid(void)
-{
-	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
-
-	while (!ibv_query_gid(many.context, PORT, many.gid_index, &many.gid)) {
-		if (!memcmp(many.gid.raw, mapped, sizeof(mapped)))
-			return;
-		many.gid_index++;
-	}
-	fail("the adapter has no IPv4 address");
-}
-
-static void create_qp(unsigned int i)
-{
-	struct ibv_qp_init_attr init = {
-		.send_cq = many.cq,
-		.recv_cq = many.cq,
-		.qp_type = IBV_QPT_RC,
-		.cap = {
-			.max_send_wr = 1,
-			.max_recv_wr = 1,
-			.max_send_sge = 1,
-			.max_recv_sge = 1,
-		},
-		.sq_sig_all = 1,
-	};
-
-	many.qps[i] = ibv_create_qp(many.pd, &init);
-	if (!many.qps[i])
-		fail("ibv_create_qp, of QP %u: %s", i, strerror(errno));
-}
 
 static void create_all(void)
 {
@@ -96,55 +47,33 @@ static void create_all(void)
 	many.qps = calloc(many.count, sizeof(*many.qps));
 	many.sent = allocate(2 * many.count * SLOT);
 	many.received = many.sent + many.count;
-	many.pd = ibv_alloc_pd(many.context);
-	many.cq = ibv_create_cq(many.context, 2 * many.count, NULL, NULL, 0);
-	if (!many.qps || !many.pd || !many.cq)
-		fail("PD and CQ: %s", strerror(errno));
-	many.mr = ibv_reg_mr(many.pd, many.sent, 2 * many.count * SLOT,
+	many.cq = ibv_create_cq(many.adapter.context, 2 * many.count, NULL,
+				NULL, 0);
+	if (!many.qps || !many.cq)
+		fail("CQ: %s", strerror(errno));
+	many.mr = ibv_reg_mr(many.adapter.pd, many.sent, 2 * many.count * SLOT,
 			     IBV_ACCESS_LOCAL_WRITE);
 	if (!many.mr)
 		fail("ibv_reg_mr: %s", strerror(errno));
 	for (i = 0; i < many.count; i++)
-		create_qp(i);
+		many.qps[i] = by_hand_qp(&many.adapter, many.cq, 1);
 }
 
-static void move(unsigned int i, enum ibv_qp_state state, int mask)
-{
-	struct ibv_qp_attr attr = {
-		.qp_state = state,
-		.port_num = PORT,
-		.ah_attr = {
-			.is_global = 1,
-			.port_num = PORT,
-			.grh = {
-				.dgid = many.gid,
-				.sgid_index = many.gid_index,
-				.hop_limit = 1,
-			},
-		},
-		.dest_qp_num = many.qps[i ^ 1]->qp_num,
-		.rq_psn = i ^ 1,
-		.sq_psn = i,
-		.path_mtu = IBV_MTU_1024,
-		.max_rd_atomic = 1,
-		.max_dest_rd_atomic = 1,
-		.timeout = 20,
-		.retry_cnt = 7,
-		.rnr_retry = 7,
-	};
-	int ret = ibv_modify_qp(many.qps[i], &attr, IBV_QP_STATE | mask);
-
-	if (ret)
-		fail("QP %u to state %d: %s", i, state, strerror(ret));
-}
-
-static void move_all(enum ibv_qp_state state, int mask)
+/* The PSN of QP i is i. */
+static void connect_all(void)
 {
 	unsigned int i;
 
 	for (i = 0; i < many.count; i++)
-		move(i, state, mask);
-	say("all in state %d", state);
+		by_hand_init(many.qps[i], 0);
+	say("all in INIT");
+	for (i = 0; i < many.count; i++)
+		by_hand_rtr(&many.adapter, many.qps[i],
+			    many.qps[i ^ 1]->qp_num, i ^ 1);
+	say("all in RTR");
+	for (i = 0; i < many.count; i++)
+		by_hand_rts(many.qps[i], i);
+	say("all in RTS");
 }
 
 static struct ibv_sge slot_of(uint64_t *slots, unsigned int i)
@@ -215,9 +144,9 @@ static void destroy_all(void)
 	for (i = 0; i < many.count; i++)
 		if (ibv_destroy_qp(many.qps[i]))
 			fail("ibv_destroy_qp, of QP %u", i);
-	if (ibv_dereg_mr(many.mr) || ibv_destroy_cq(many.cq) ||
-	    ibv_dealloc_pd(many.pd) || ibv_close_device(many.context))
+	if (ibv_dereg_mr(many.mr) || ibv_destroy_cq(many.cq))
 		fail("clean-up: %s", strerror(errno));
+	by_hand_close(&many.adapter);
 }
 
 static void run(const char *adapter)
@@ -225,17 +154,9 @@ static void run(const char *adapter)
 	double start = now();
 	unsigned int i;
 
-	open_adapter(adapter);
-	find_gid();
+	by_hand_open(&many.adapter, adapter);
 	create_all();
-	move_all(IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-		 IBV_QP_ACCESS_FLAGS);
-	move_all(IBV_QPS_RTR, IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-		 IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-		 IBV_QP_MIN_RNR_TIMER);
-	move_all(IBV_QPS_RTS, IBV_QP_SQ_PSN | IBV_QP_TIMEOUT |
-		 IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-		 IBV_QP_MAX_QP_RD_ATOMIC);
+	connect_all();
 	for (i = 0; i < many.count; i++)
 		post_both(i);
 	complete_all(start + time_limit);

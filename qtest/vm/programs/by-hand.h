@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * QPs that a program connects by hand, to others of the same adapter.
+ */
+#ifndef BY_HAND_H
+#define BY_HAND_H
+
+#include <infiniband/verbs.h>
+
+/* An open adapter and what its port is called by peers. */
+struct by_hand {
+	struct ibv_context *context;
+	struct ibv_pd *pd;
+	union ibv_gid gid;	/* of an IPv4 address */
+	int gid_index;
+};
+
+/* All of these end the program, with a clear line, when something fails. */
+void by_hand_open(struct by_hand *h, const char *adapter);
+void by_hand_close(struct by_hand *h);	/* nothing else uses its PD */
+
+/* A queue of each kind of depth WRs of one SGE; all of the SQ's are signaled. */
+struct ibv_qp *by_hand_qp(struct by_hand *h, struct ibv_cq *cq,
+			  unsigned int depth);
+
+/* RESET to INIT, with the rights of the peer; to RTR; to RTS. */
+void by_hand_init(struct ibv_qp *qp, int access);
+void by_hand_rtr(struct by_hand *h, struct ibv_qp *qp, uint32_t peer_qpn,
+		 uint32_t rq_psn);
+void by_hand_rts(struct ibv_qp *qp, uint32_t sq_psn);
+
+#endif
