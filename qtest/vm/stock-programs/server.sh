@@ -7,7 +7,7 @@
 
 start_server qperf 19765 qperf
 for step in $qperfs; do
-	await "$step-over" 120
+	await "$step-over" 200
 done
 kill $server_pid
 for step in $pingpongs; do
