@@ -251,7 +251,10 @@ int rnic_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 /* Puts a QP that is in Idle in Error; one that is not stays as it is. */
 void rnic_qp_leave_idle(struct rnic_qp *qp);
 
-/* The rights of peers, as IB_ACCESS_REMOTE_*; others do not count. */
+/*
+ * With modify_lock held: the rights of peers, as IB_ACCESS_REMOTE_*; others do not
+ * count.
+ */
 int rnic_qp_set_access(struct rnic_qp *qp, int access);
 
 /*

@@ -24,7 +24,7 @@ enum {
     DIAL_AGAIN_MAX_MS = 8000,
     LISTEN_WAIT_MIN_MS = 2,     /* for a fabric that is busy */
     LISTEN_WAIT_MAX_MS = 1000,
-    HURRIES_MAX = 3,
+    HURRIES_MAX = 3,            /* dials at once, when the peer is there */
     NUMBER_MAX = 0xffffff,      /* QP numbers and PSNs */
     TIME_CODE_MAX = 31,
     COUNT_MAX = 7,

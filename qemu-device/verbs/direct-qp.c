@@ -132,13 +132,14 @@ void rnic_direct_qp_idle_turn(RnicQp *qp)
 {
     const RnicDirectQp *d = &qp->direct;
 
-    if (!rnic_sq_has_wqe(qp)) {
+    /* What waits in Idle for no answer stays unread. */
+    if ((!d->connected && !d->answer_ms) || !rnic_sq_has_wqe(qp)) {
         return;
     }
     if (d->connected) {
         trace_rnic_err_direct_no_answer(qp->qpn, true);
         rnic_qp_retry_exceeded(qp);
-    } else if (d->answer_ms && !timer_pending(&qp->timer)) {
+    } else if (!timer_pending(&qp->timer)) {
         timer_mod(&qp->timer, qemu_clock_get_ms(QEMU_CLOCK_VIRTUAL) +
                               d->answer_ms);
     }

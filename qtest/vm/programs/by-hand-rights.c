@@ -75,7 +75,7 @@ static void connect_pair(int access)
 	check_told(access);
 }
 
-/* The status of a Read: of the one after it, if the WR itself is a Write. */
+/* The first status of so many completions that is not good, if there is one. */
 static enum ibv_wc_status complete(unsigned int count)
 {
 	enum ibv_wc_status worst = IBV_WC_SUCCESS;
