@@ -165,7 +165,7 @@ static inline bool rnic_failed(const struct rnic_dev *dev)
 
 /*
  * What events name: found through an xarray by a number that the device gave,
- * and not freed while somebody who found it is still at work.
+ * and not freed while a thread that found it is still at work.
  */
 struct rnic_ref {
 	refcount_t count;

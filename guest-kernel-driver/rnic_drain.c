@@ -3,7 +3,7 @@
  * rnic: draining of the kernel's queues.
  *
  * As the core does it, with a last work request that is flushed behind all the
- * others, except that nobody waits for a device that has failed.
+ * others, except that none waits for a device that has failed.
  */
 
 #include "rnic.h"

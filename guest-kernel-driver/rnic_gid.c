@@ -6,7 +6,7 @@
  * on there is one for each address of the interface: IPv4 addresses first, as
  * mapped ones, then IPv6 addresses. The core keeps a copy of the table, which it
  * reads again at each IB_EVENT_GID_CHANGE; on ports that are not RoCE's it passes
- * that event on to nobody.
+ * that event on to no client.
  */
 
 #include <linux/etherdevice.h>

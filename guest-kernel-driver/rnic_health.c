@@ -66,7 +66,7 @@ void rnic_health_check(struct rnic_dev *dev)
 	else if (status & RNIC_STATUS_FATAL)
 		rnic_fail(dev, "it reports a fatal error");
 	else if (!(status & RNIC_STATUS_ENABLED))
-		rnic_fail(dev, "somebody has reset it");
+		rnic_fail(dev, "it has been reset");
 }
 
 void rnic_silence(struct rnic_dev *dev)

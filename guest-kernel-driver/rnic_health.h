@@ -11,7 +11,7 @@ void rnic_health_init(struct rnic_dev *dev);
 /* From now on the device is looked at now and then. */
 void rnic_health_watch(struct rnic_dev *dev);
 void rnic_health_unwatch(struct rnic_dev *dev);
-/* When nobody can fail the device any more. */
+/* When no thread can fail the device any more. */
 void rnic_health_free(struct rnic_dev *dev);
 
 /* Looks at the device, and fails it if it is not as it should be. */

@@ -4,7 +4,7 @@
  *
  * Where pages are larger than doorbell pages a process is given as many of the
  * latter as make one of the former, and uses the first: it can then reach
- * nobody else's.
+ * no other's.
  */
 
 #include <linux/mm.h>

@@ -31,7 +31,7 @@ typedef struct RnicAddr {
 typedef enum RnicFabricStatus {
     RNIC_FABRIC_OK,
     RNIC_FABRIC_OUTSIDE_MAP,    /* of the addresses that the fabric has */
-    RNIC_FABRIC_INVALID_ADDRESS,        /* nobody can listen there */
+    RNIC_FABRIC_INVALID_ADDRESS,        /* no socket can listen there */
     RNIC_FABRIC_ADDRESS_IN_USE,
     RNIC_FABRIC_UNREACHABLE,
     RNIC_FABRIC_REFUSED,

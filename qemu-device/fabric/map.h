@@ -4,7 +4,7 @@
  * Addresses are 16 octets in network order, IPv6 or IPv4-mapped, as in
  * struct rnic_cm_addr.  A map is a one-to-one relation: what two guest
  * addresses, or two host addresses, would claim belongs to the longer
- * prefixes, and to nobody where the two directions disagree.
+ * prefixes, and to none where the two directions disagree.
  *
  * Needs only glib and the C library: the unit test links it alone.
  *

@@ -43,7 +43,7 @@ struct RnicSharedRing {
     uint32_t waits;             /* this end's, as published */
     uint32_t answered;          /* the other's, when the bell was last rung */
     int bell;
-    bool silent;                /* nobody rings the bell any more */
+    bool silent;                /* the peer rings the bell no more */
     bool waiting;               /* the receiver, see the header */
     uint32_t untold;            /* the sender, octets since it last told */
 };

@@ -3,7 +3,7 @@
  *
  * A UNIX socket copies every octet through pages that it takes and gives back.
  * A ring is the same few pages all the time: they stay in the processor's
- * cache, and nobody enters the kernel while both ends have work.
+ * cache, and neither end enters the kernel while both ends have work.
  *
  * The sender makes the memory (a memfd, sealed so that it cannot shrink: no end
  * can make the other fault) and a pair of sockets, the bell.  Who finds the
@@ -69,7 +69,7 @@ void rnic_shared_ring_free(RnicSharedRing *ring);
 int rnic_shared_ring_bell(const RnicSharedRing *ring);
 
 /*
- * To be called when the bell is readable: it no longer is.  False: nobody will
+ * To be called when the bell is readable: it no longer is.  False: no end will
  * ring it any more, it would stay readable for ever.
  */
 bool rnic_shared_ring_rung(RnicSharedRing *ring);

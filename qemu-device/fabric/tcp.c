@@ -263,7 +263,7 @@ static int tcp_connect_error(int fd, RnicAddr *host_local)
           !tcp_socket_address(fd, getsockname, host_local)))) {
         return errno;
     }
-    /* TCP connects a socket to itself if nobody else listens there. */
+    /* TCP connects a socket to itself if no other socket listens there. */
     if (error == 0 && host_local->port == host_remote.port &&
         memcmp(host_local->ip, host_remote.ip, 16) == 0) {
         return ECONNREFUSED;

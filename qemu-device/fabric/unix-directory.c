@@ -6,7 +6,7 @@
  * user's alone.
  *
  * The checks are by path, and the sockets are made by path later.  Between the
- * two nobody else can put another directory there: directory_parent_check()
+ * two no other user can put another directory there: directory_parent_check()
  * sees to it that only this user and root can rename what the parent holds.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later

@@ -457,7 +457,7 @@ static int unix_new_listening(RnicFabricUnix *u, UnixListener *l,
     return -1;
 }
 
-/* Only our own: somebody may have taken ours away and put theirs there. */
+/* Only our own: another process may have put its own in its place. */
 static void unix_remove_file(const UnixListener *l)
 {
     struct stat st;

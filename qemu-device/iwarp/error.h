@@ -108,7 +108,7 @@ typedef enum IwarpFault {
     IWARP_FAULT_TAGGED_VERSION,     /* 1/1/04 */
     IWARP_FAULT_UNTAGGED_VERSION,   /* 1/2/06 */
     IWARP_FAULT_RDMAP_VERSION,      /* 0/2/05 */
-    IWARP_FAULT_OPCODE_UNKNOWN,     /* 0/2/06 nobody assigned it */
+    IWARP_FAULT_OPCODE_UNKNOWN,     /* 0/2/06 not assigned */
     IWARP_FAULT_OPCODE_REFUSED,     /* 0/2/06 not accepted on this stream */
     IWARP_FAULT_TAG_FLAG,           /* 0/2/06 T flag against the opcode */
     IWARP_FAULT_QN_UNKNOWN,         /* 1/2/01 no such queue */

@@ -233,7 +233,7 @@ RnicAccessResult rnic_tpt_invalidate(RnicState *s, const RnicAccessor *who,
         rnic_window_unbind(s, entry, who->pd);
     }
     if (rnic_is_region(entry)) {
-        /* V7.8-9: the list is nobody's any more, its room stays. */
+        /* V7.8-9: no region has the list any more, its room stays. */
         rnic_pages_free(&entry->buffer->pages);
     }
     entry->valid = false;

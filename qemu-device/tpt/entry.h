@@ -114,10 +114,10 @@ RnicStag *rnic_tpt_create(RnicState *s, uint8_t kind, RnicPd *pd,
                           RnicBuffer *buffer, uint32_t *index);
 void rnic_tpt_destroy(RnicState *s, uint32_t index, RnicStag *entry);
 
-/* Valid from now on, through a mapping that nobody has seen yet. */
+/* Valid from now on, through a mapping that no access has used yet. */
 void rnic_stag_set_valid(RnicState *s, RnicStag *entry);
 
-/* Name another buffer; the old one goes when nobody names it any more. */
+/* Name another buffer; the old one goes when no STag names it any more. */
 void rnic_stag_set_buffer(RnicState *s, RnicStag *entry, RnicBuffer *buffer);
 /* Move to another PD. */
 void rnic_stag_set_pd(RnicStag *entry, RnicPd *pd);
