@@ -422,6 +422,8 @@ enum rnic_wc_status {
 	RNIC_WC_UNSUPPORTED = 33,
 	/* direct connect: no peer, another PSN than it expects, or it is gone */
 	RNIC_WC_RETRY_EXCEEDED = 34,
+	/* direct connect: the peer had no receive for a Send, see rnr_retry */
+	RNIC_WC_RNR_RETRY_EXCEEDED = 35,
 };
 
 /* ------------------------------------------------------ event queues */
@@ -524,7 +526,7 @@ enum rnic_cm_event_type {
 enum rnic_cm_status {
 	RNIC_CM_OK = 0,
 	RNIC_CM_REJECTED = 1,		/* MPA Reply with R set; private data valid */
-	RNIC_CM_REFUSED = 2,		/* nobody listens there */
+	RNIC_CM_REFUSED = 2,		/* no program listens there */
 	RNIC_CM_UNREACHABLE = 3,
 	RNIC_CM_TIMED_OUT = 4,
 	RNIC_CM_RESET = 5,		/* LLP lost before the end of MPA start-up */
@@ -707,6 +709,11 @@ enum rnic_admin_status {
  * the last WQE it had taken is completed.  What Linux drains such QPs with.
  */
 #define RNIC_QP_LAST_WQE_EVENT		(1u << 6)
+/*
+ * BIND_MW may give a window no remote right, as InfiniBand's may (manual,
+ * deviations).
+ */
+#define RNIC_QP_BIND_WITHOUT_RIGHTS	(1u << 8)
 
 /* Verbs states (chapter 6.2) */
 enum rnic_qp_state {

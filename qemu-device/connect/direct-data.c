@@ -9,7 +9,7 @@
 #include "direct-data.h"
 
 enum {
-    VERSION = 1,
+    VERSION = 2,
     AT_VERSION = 4,
     AT_REASON = 5,
     AT_FROM_QPN = 8,

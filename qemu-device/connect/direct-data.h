@@ -4,7 +4,7 @@
  * Part of the MPA Request and Reply, in network order:
  *
  *     0   4   "RNDC"
- *     4   1   version, 1
+ *     4   1   version, 2
  *     5   1   reason (RnicDirectReason), zero unless the Reply rejects
  *     6   2   reserved
  *     8   4   QP number of the sender of the frame

@@ -40,6 +40,7 @@ typedef struct RnicDirect {
     uint32_t qpn;
     uint32_t peer_qpn;
     uint32_t rq_psn;
+    uint8_t min_rnr_timer;
     IwarpMpaPolicy policy;
     RnicEndpoint *dial;         /* our attempt */
     RnicEndpoint *answer;       /* the peer's, that we have accepted */
@@ -325,6 +326,7 @@ static void direct_accept(RnicDirect *d, RnicEndpoint *ep,
     ep->qp = d->qp;
     ep->policy = d->policy;
     ep->peer_psn = request->psn;
+    ep->min_rnr_timer = d->min_rnr_timer;
     iwarp_mpa_accept(&ep->policy, &ep->request, &ep->reply, &ep->agreed);
     direct_fill_data(d, &ep->reply);
     trace_rnic_direct_accept(d->qpn, d->peer_qpn);
@@ -369,6 +371,7 @@ static bool direct_replied(RnicEndpoint *ep)
         return false;
     }
     ep->peer_psn = reply.psn;
+    ep->min_rnr_timer = d->min_rnr_timer;
     return true;
 }
 
@@ -398,7 +401,7 @@ static void direct_free(RnicDirect *d)
         rnic_qp_establish_forget(d->to_itself);
     }
     if (d->rendezvous) {
-        rnic_rendezvous_put(d->rendezvous);
+        rnic_rendezvous_put(d->rendezvous, &d->remote);
     }
     rnic_qp_unclaim(d->qp, &d->claim);
     g_hash_table_remove(all->by_qpn, &d->qpn);
@@ -489,6 +492,7 @@ static RnicDirect *direct_new(RnicState *s, RnicQp *qp,
     d->qpn = rnic_qp_number(qp);
     d->peer_qpn = le32_to_cpu(sqe->direct_connect.peer_qpn);
     d->rq_psn = le32_to_cpu(sqe->direct_connect.rq_psn);
+    d->min_rnr_timer = sqe->direct_connect.min_rnr_timer;
     memcpy(d->local.ip, sqe->direct_connect.local, sizeof(d->local.ip));
     memcpy(d->remote.ip, sqe->direct_connect.remote, sizeof(d->remote.ip));
     d->remote.port = RNIC_DIRECT_PORT;
@@ -533,6 +537,7 @@ static RnicFabricStatus direct_connect_to_itself(RnicDirect *d)
         },
         .direct = true,
         .peer_psn = d->rq_psn,
+        .min_rnr_timer = d->min_rnr_timer,
     };
 
     if (!what.setup.transport) {
@@ -556,7 +561,8 @@ static RnicFabricStatus direct_start(RnicDirect *d)
     RnicFabricStatus status;
 
     d->rendezvous = rnic_rendezvous_get(d->s, &d->s->directs->rendezvous,
-                                        &d->local, &direct_ops, &status);
+                                        &d->local, &d->remote, &direct_ops,
+                                        &status);
     if (d->rendezvous && direct_is_own_peer(d)) {
         return direct_connect_to_itself(d);
     }

@@ -274,6 +274,7 @@ static void endpoint_establish(RnicEndpoint *ep)
         .cookie = ep->cookie,
         .direct = ep->ops != NULL,
         .peer_psn = ep->peer_psn,
+        .min_rnr_timer = ep->min_rnr_timer,
     };
 
     if (!ep->ops) {

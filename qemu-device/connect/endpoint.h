@@ -92,6 +92,7 @@ struct RnicEndpoint {
     void *owner;                /* theirs; NULL: a QP is not known yet */
     RnicRendezvous *rendezvous; /* responder, of its connections */
     uint32_t peer_psn;          /* that the peer expects first */
+    uint8_t min_rnr_timer;      /* of ours, InfiniBand's code */
 };
 
 /*

@@ -16,16 +16,18 @@ typedef struct RnicRendezvous RnicRendezvous;
 typedef QLIST_HEAD(RnicRendezvousList, RnicRendezvous) RnicRendezvousList;
 
 /*
- * That of address @local (its port is not looked at) in @list, one user more;
- * made if it is not there.  Connections become endpoints with @ops.  NULL with
- * *@status: nobody can listen there.
+ * That of address @local in @list, with one user more, for a peer at @remote (ports
+ * are not looked at); made if it is not there.  Connections become endpoints with
+ * @ops.  NULL with *@status: the fabric cannot listen there.
  */
 RnicRendezvous *rnic_rendezvous_get(RnicState *s, RnicRendezvousList *list,
                                     const RnicAddr *local,
+                                    const RnicAddr *remote,
                                     const RnicEndpointOps *ops,
                                     RnicFabricStatus *status);
-/* One user less; the last one takes it away, with its endpoints. */
-void rnic_rendezvous_put(RnicRendezvous *r);
+/* One user for a peer at @remote less; the last one takes it away, with its
+ * endpoints. */
+void rnic_rendezvous_put(RnicRendezvous *r, const RnicAddr *remote);
 
 /* False: the fabric has been busy, and it does not listen yet. */
 bool rnic_rendezvous_listens(const RnicRendezvous *r);

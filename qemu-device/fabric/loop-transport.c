@@ -64,12 +64,19 @@ static void loop_close(RnicTransport *t, bool reset)
     rnic_transport_close(loop->in);
 }
 
+/* The peer is the user itself. */
+static bool loop_peer_gone(RnicTransport *t)
+{
+    return false;
+}
+
 static const RnicTransportOps loop_ops = {
     .readv = loop_readv,
     .writev = loop_writev,
     .shut_down = loop_shut_down,
     .close = loop_close,
     .watch = loop_watch,
+    .peer_gone = loop_peer_gone,
 };
 
 RnicTransport *rnic_loop_transport_new(void)

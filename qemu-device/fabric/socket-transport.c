@@ -74,12 +74,18 @@ static void socket_close(RnicTransport *t, bool reset)
     rnic_descriptors_close(s->fd);
 }
 
+static bool socket_peer_gone(RnicTransport *t)
+{
+    return rnic_transport_socket_ended(socket_of(t)->fd);
+}
+
 static const RnicTransportOps socket_ops = {
     .readv = socket_readv,
     .writev = socket_writev,
     .shut_down = socket_shut_down,
     .close = socket_close,
     .watch = socket_watch,
+    .peer_gone = socket_peer_gone,
     .cork = socket_cork,
 };
 

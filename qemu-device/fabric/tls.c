@@ -243,12 +243,18 @@ static void tls_close(RnicTransport *transport, bool reset)
     g_free(t->out);
 }
 
+static bool tls_peer_gone(RnicTransport *t)
+{
+    return rnic_transport_peer_gone(tls_of(t)->below);
+}
+
 static const RnicTransportOps tls_ops = {
     .readv = tls_readv,
     .writev = tls_writev,
     .shut_down = tls_shut_down,
     .close = tls_close,
     .watch = tls_watch,
+    .peer_gone = tls_peer_gone,
     .pending = tls_pending,
 };
 

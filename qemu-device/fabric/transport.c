@@ -5,6 +5,7 @@
  */
 
 #include "qemu/osdep.h"
+#include <poll.h>
 #include "qemu/atomic.h"
 #include "transport.h"
 #include "hw/rnic/base/trace.h"
@@ -110,6 +111,13 @@ void rnic_transport_set_handlers(RnicTransport *t, AioContext *ctx,
     }
     transport_set_handlers(t, ctx, readable, writable, opaque);
     transport_look_for_more(t);
+}
+
+bool rnic_transport_socket_ended(int fd)
+{
+    struct pollfd p = { .fd = fd, .events = POLLRDHUP };
+
+    return poll(&p, 1, 0) == 1;
 }
 
 void rnic_transport_leave_loop(RnicTransport *t)

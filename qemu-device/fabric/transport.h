@@ -30,6 +30,7 @@ typedef struct RnicTransportOps {
     void (*close)(RnicTransport *t, bool reset);
     /* The handlers have changed: watch what they need, without ctx nothing. */
     void (*watch)(RnicTransport *t);
+    bool (*peer_gone)(RnicTransport *t);
 
     /* NULL: the transport has nothing of the kind. */
     bool (*pending)(RnicTransport *t);  /* octets that nothing will wake for */
@@ -98,9 +99,16 @@ static inline bool rnic_transport_shut_down(RnicTransport *t)
     return t->ops->shut_down(t);
 }
 
+/* The peer has ended its direction, or the connection has failed, whatever is left
+ * to be read before that. */
+static inline bool rnic_transport_peer_gone(RnicTransport *t)
+{
+    return t->ops->peer_gone(t);
+}
+
 /*
  * Free the transport.  Handlers are no longer called.  Octets that the peer has
- * sent and nobody has read may turn the end into a reset: rnic_linger() closes
+ * sent and the user has not read may turn the end into a reset: rnic_linger() closes
  * in order.
  */
 void rnic_transport_close(RnicTransport *t);
@@ -155,6 +163,9 @@ static inline void rnic_transport_commit(RnicTransport *t, size_t len)
  */
 void rnic_transport_readable(RnicTransport *t);
 void rnic_transport_writable(RnicTransport *t);
+
+/* peer_gone() of the socket @fd. */
+bool rnic_transport_socket_ended(int fd);
 
 /* Have @read and @write (NULL: do not) called for @fd in @t's event loop. */
 void rnic_transport_watch(RnicTransport *t, RnicWatch *w, int fd,

@@ -532,12 +532,18 @@ static void unix_close(RnicTransport *t, bool reset)
     }
 }
 
+static bool unix_peer_gone(RnicTransport *t)
+{
+    return rnic_transport_socket_ended(unix_of(t)->fd);
+}
+
 static const RnicTransportOps unix_ops = {
     .readv = unix_readv,
     .writev = unix_writev,
     .shut_down = unix_shut_down,
     .close = unix_close,
     .watch = unix_watch,
+    .peer_gone = unix_peer_gone,
     .pending = unix_pending,
     .cork = unix_cork,
     .reserve = unix_reserve,

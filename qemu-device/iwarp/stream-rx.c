@@ -586,6 +586,51 @@ IwarpRxEvent iwarp_rx_next(IwarpRx *rx)
     }
 }
 
+/* The FPDU of @wire octets at @fpdu. */
+static bool rx_read_ahead(const IwarpRx *rx, const uint8_t *fpdu, size_t wire,
+                          IwarpSegment *ahead)
+{
+    size_t ulpdu_len = iwarp_get16(fpdu);
+    size_t covered = wire - IWARP_FPDU_CRC_LEN;
+    IwarpDdpHeader h;
+    size_t ddp_len = iwarp_ddp_decode(&h, fpdu + IWARP_FPDU_LENGTH_LEN,
+                                      ulpdu_len);
+
+    if (ddp_len == 0 ||
+        (rx->crc && iwarp_crc32c(0, fpdu, covered) !=
+                    iwarp_crc32c_get(fpdu + covered))) {
+        return false;
+    }
+    *ahead = (IwarpSegment) {
+        .opcode = (IwarpOpcode)iwarp_rdmap_opcode(h.control),
+        .tagged = h.tagged,
+        .last = h.last,
+        .stag = h.stag,
+        .to = h.to,
+        .payload_len = (uint32_t)(ulpdu_len - ddp_len),
+    };
+    return true;
+}
+
+bool iwarp_rx_look_ahead(const IwarpRx *rx, size_t *at, IwarpSegment *ahead)
+{
+    size_t left = rx_avail(rx);
+    size_t start = *at ? *at : (size_t)rx->payload_left + rx->skip;
+    const uint8_t *fpdu = rx->buffer + rx->head + start;
+    size_t wire;
+
+    if (rx->state != RX_PAYLOAD || rx->markers || start > left ||
+        left - start < IWARP_FPDU_LENGTH_LEN) {
+        return false;
+    }
+    wire = iwarp_fpdu_content(iwarp_get16(fpdu));
+    if (left - start < wire) {
+        return false;
+    }
+    *at = start + wire;
+    return rx_read_ahead(rx, fpdu, wire, ahead);
+}
+
 size_t iwarp_rx_direct(const IwarpRx *rx)
 {
     if (rx->state != RX_PAYLOAD || rx_whole(rx) || rx_avail(rx)) {

@@ -192,6 +192,15 @@ uint32_t iwarp_rx_direct_offset(const IwarpRx *rx);
 bool iwarp_rx_placed(IwarpRx *rx, size_t n);
 
 /*
+ * Look at what is in the buffer behind the segment in progress, of which no payload
+ * has been taken, for a caller that cannot take it yet.  *@at: 0 at first, then as it
+ * was left.  True: @ahead has opcode, tagged, last, stag, to and payload_len of the
+ * next segment, which is whole; nothing has been checked but its CRC and that these
+ * can be read.  False: there is none, or the stream has markers.
+ */
+bool iwarp_rx_look_ahead(const IwarpRx *rx, size_t *at, IwarpSegment *ahead);
+
+/*
  * The caller refuses the segment in progress (from its SEGMENT up to the event
  * after its SEGMENT_END): the stream fails with @term and this segment's
  * headers.  Does nothing if the stream failed before: the first error counts

@@ -124,6 +124,12 @@ static inline void rnic_stream_want_fin(RnicStream *st)
     st->fin_wanted = true;
 }
 
+/* The peer has ended the stream, or its direction, behind what waits to be read. */
+static inline bool rnic_stream_peer_gone(const RnicStream *st)
+{
+    return rnic_transport_peer_gone(st->transport);
+}
+
 /* Both ends have said FIN. */
 static inline bool rnic_stream_has_ended(const RnicStream *st)
 {

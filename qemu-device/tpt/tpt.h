@@ -75,6 +75,7 @@ typedef struct RnicAccessor {
     RnicPd *pd;
     uint32_t qpn;
     bool stag_zero;             /* may use STag zero (local access only) */
+    bool bind_without_rights;   /* RNIC_QP_BIND_WITHOUT_RIGHTS */
     uint32_t *windows;          /* how many are bound through the QP; it outlives
                                  * them.  Under the lock for writing */
 } RnicAccessor;

@@ -37,9 +37,11 @@ enum rnic_admin_status rnic_tpt_alloc_mw(RnicAdminRequest *q)
 }
 
 /* Figure 20: some remote right, each with the region's local one. */
-static bool bind_rights_ok(const RnicStag *region, uint8_t access)
+static bool bind_rights_ok(const RnicAccessor *who, const RnicStag *region,
+                           uint8_t access)
 {
-    return (access & REMOTE_ACCESS) && !(access & ~WINDOW_ACCESS) &&
+    return ((access & REMOTE_ACCESS) || who->bind_without_rights) &&
+           !(access & ~WINDOW_ACCESS) &&
            (!(access & RNIC_ACCESS_REMOTE_READ) ||
             (region->access & RNIC_ACCESS_LOCAL_READ)) &&
            (!(access & RNIC_ACCESS_REMOTE_WRITE) ||
@@ -84,7 +86,7 @@ static enum rnic_wc_status bind_check(const RnicAccessor *who,
     if (region->access & RNIC_ACCESS_ZERO_BASED) {
         return RNIC_WC_INVALID_REGION;
     }
-    if (!bind_rights_ok(region, wqe->access)) {
+    if (!bind_rights_ok(who, region, wqe->access)) {
         return RNIC_WC_ACCESS_VIOLATION;
     }
     return rnic_access_status(

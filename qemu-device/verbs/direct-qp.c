@@ -31,8 +31,10 @@ static int64_t direct_answer_ms(const struct rnic_admin_sqe *sqe)
 /* No more Reads at a time than both CM_DIRECT_SEND and the peer allow. */
 static void direct_limit_reads(RnicQp *qp)
 {
-    if (qp->direct.connected && qp->direct.rts_given) {
-        qp->ord = MIN(qp->ord, qp->direct.ord);
+    const RnicDirectQp *d = &qp->direct;
+
+    if (d->connected && d->rts_given) {
+        qp->ord = MIN(d->agreed_ord, d->ord);
     }
 }
 
@@ -51,6 +53,27 @@ static void direct_trace_psn(const RnicQp *qp)
     }
 }
 
+static void direct_await_answer(RnicQp *qp)
+{
+    timer_mod(&qp->timer, qemu_clock_get_ms(QEMU_CLOCK_VIRTUAL) +
+                          qp->direct.answer_ms);
+}
+
+/* Another time: from now on.  In RTS the timer is another's. */
+static void direct_change_answer_time(RnicQp *qp, int64_t ms)
+{
+    RnicDirectQp *d = &qp->direct;
+    bool changed = d->answer_ms != ms;
+
+    d->answer_ms = ms;
+    if (changed && qp->state == RNIC_QPS_IDLE && timer_pending(&qp->timer)) {
+        timer_del(&qp->timer);
+        if (ms) {
+            direct_await_answer(qp);
+        }
+    }
+}
+
 static enum rnic_admin_status direct_send_turn(RnicAdminRequest *q)
 {
     const struct rnic_admin_sqe *sqe = &q->sqe;
@@ -64,7 +87,8 @@ static enum rnic_admin_status direct_send_turn(RnicAdminRequest *q)
         d->sq_psn = le32_to_cpu(sqe->direct_send.sq_psn);
     }
     d->ord = le16_to_cpu(sqe->direct_send.ord);
-    d->answer_ms = direct_answer_ms(sqe);
+    direct_change_answer_time(qp, direct_answer_ms(sqe));
+    d->rnr_retry = sqe->direct_send.rnr_retry;
     trace_rnic_direct_send(qp->qpn, d->sq_psn, d->answer_ms);
     if (!d->rts_given) {
         d->rts_given = true;
@@ -83,11 +107,23 @@ enum rnic_admin_status rnic_direct_qp_send(RnicAdminRequest *q)
 
 /* --------------------------------------------------------------- stream */
 
-void rnic_direct_qp_established(RnicQp *qp, uint32_t peer_psn)
+/* InfiniBand's code of the RNR NAK timer: 10 us times 2, 3, 4, 6, 8, 12 ... / 2. */
+static int64_t direct_rnr_timer_us(uint8_t code)
+{
+    unsigned step = code ?: 32;
+
+    return step == 1 ? 10 : (step % 2 ? 15 : 10) << (step / 2);
+}
+
+void rnic_direct_qp_established(RnicQp *qp, const RnicEstablish *what)
 {
     timer_del(&qp->timer);
     qp->direct.connected = true;
-    qp->direct.peer_psn = peer_psn;
+    qp->direct.peer_psn = what->peer_psn;
+    qp->direct.agreed_ord = qp->ord;
+    qp->direct.rnr_retry_told = RNIC_RNR_RETRY_FOR_EVER;
+    qp->direct.peer_rnr_retry = RNIC_RNR_RETRY_FOR_EVER;
+    qp->direct.rnr_timer_us = direct_rnr_timer_us(what->min_rnr_timer);
     trace_rnic_direct_established(qp->qpn);
     direct_trace_psn(qp);
     direct_limit_reads(qp);
@@ -140,8 +176,7 @@ void rnic_direct_qp_idle_turn(RnicQp *qp)
         trace_rnic_err_direct_no_answer(qp->qpn, true);
         rnic_qp_retry_exceeded(qp);
     } else if (!timer_pending(&qp->timer)) {
-        timer_mod(&qp->timer, qemu_clock_get_ms(QEMU_CLOCK_VIRTUAL) +
-                              d->answer_ms);
+        direct_await_answer(qp);
     }
 }
 

@@ -64,7 +64,7 @@ static RnicWorkResult establish_work(RnicRequest *request)
     rnic_qp_begin_turn(qp);
     rnic_qp_enter_rts(qp, &e->what.setup, e->what.cookie);
     if (e->what.direct) {
-        rnic_direct_qp_established(qp, e->what.peer_psn);
+        rnic_direct_qp_established(qp, &e->what);
     } else {
         rnic_cm_event_post(qp->s, &e->what.event);
     }

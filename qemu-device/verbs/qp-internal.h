@@ -30,7 +30,9 @@ typedef struct RnicSendWork {
     uint32_t end;               /* SQ consumer index behind it, units */
     uint8_t opcode;
     bool signaled;
-    bool done;
+    bool done;                  /* or, where a message has a number, delivered */
+    uint64_t message;           /* after a direct connect: its number from 1; of a
+                                 * Read, of the one before it; else 0 */
     /* Read types */
     uint32_t sink_stag;
     uint64_t sink_to;
@@ -49,12 +51,13 @@ typedef struct RnicSendQueue {
     /* Read as structs of the guest's interface, hence aligned. */
     uint8_t wqe[RNIC_SQ_MAX_UNITS * RNIC_SQ_UNIT] QEMU_ALIGNED(8);
     /*
-     * WRs in order, begun and not completed.  Its head is always a Read that
-     * waits for its response: everything else is done when it has been sent,
-     * and what is done leaves from the head.
+     * WRs in order, begun and not completed; what is done leaves from the head.
+     * The head is a Read that waits for its response, or after a direct connect
+     * a message that waits to be acknowledged.
      */
     QSIMPLEQ_HEAD(, RnicSendWork) works;
     uint32_t works_count;
+    RnicSendWork *read;         /* the first Read type that is not done */
     uint32_t reads;             /* Read types among them that are not done */
 } RnicSendQueue;
 
@@ -96,6 +99,7 @@ typedef enum RnicJobKind {
     RNIC_JOB_WORK,              /* the WQE in sq.wqe */
     RNIC_JOB_READ_RESPONSE,     /* the head of the read queue */
     RNIC_JOB_RTR,               /* RFC 6581 ready-to-receive */
+    RNIC_JOB_NOTE,              /* to the device of a direct connect */
 } RnicJobKind;
 
 typedef struct RnicJob {
@@ -229,6 +233,9 @@ bool rnic_qp_transition_exists(uint8_t from, uint8_t to);
 enum rnic_admin_status rnic_qp_change_state(RnicQp *qp, uint8_t next);
 /* The oldest WR completes with RETRY_EXCEEDED, if there is one: to Error. */
 void rnic_qp_retry_exceeded(RnicQp *qp);
+/* A Send has waited for a receive as long as its sender wants: tell it so, by
+ * @error.  The stream ends. */
+void rnic_qp_refuse_send(RnicQp *qp, const IwarpError *error);
 /* The stream ends: RTS to Idle, nothing is flushed, no event. */
 void rnic_qp_lose_stream(RnicQp *qp, bool abort);
 /* One turn in Closing, Terminate or Error. */
@@ -268,8 +275,10 @@ RnicAccessResult rnic_sq_map(RnicQp *qp, uint64_t offset, uint64_t len,
 RnicSendWork *rnic_sq_current_read(RnicQp *qp);
 /* It is complete: all placed. */
 void rnic_sq_read_done(RnicQp *qp);
-/* Complete the WR that a received Terminate concerns, if it is clear. */
-void rnic_sq_remote_error(RnicQp *qp, const IwarpTerminate *terminate);
+/* More messages are known to be delivered (qp->direct.acknowledged). */
+void rnic_sq_acknowledged(RnicQp *qp);
+/* Complete the WR that a received Terminate concerns.  False: that is not clear. */
+bool rnic_sq_remote_error(RnicQp *qp, const IwarpTerminate *terminate);
 /* Complete the oldest WR, begun or posted, with @status.  False: there is none. */
 bool rnic_sq_fail_oldest(RnicQp *qp, enum rnic_wc_status status);
 /* Flush up to @max WRs; returns how many. */
@@ -298,8 +307,8 @@ unsigned rnic_rq_flush(RnicQp *qp, unsigned max);
 
 /* ------------------------------------------------- direct-qp.c */
 
-/* The QP has come to RTS by a direct connect, to a peer that expects @peer_psn. */
-void rnic_direct_qp_established(RnicQp *qp, uint32_t peer_psn);
+/* The QP has come to RTS by the direct connect @what. */
+void rnic_direct_qp_established(RnicQp *qp, const RnicEstablish *what);
 /* One turn in Idle. */
 void rnic_direct_qp_idle_turn(RnicQp *qp);
 /* The QP's timer, in Idle. */
@@ -317,10 +326,26 @@ bool rnic_direct_qp_stream_ended(RnicQp *qp, bool abort);
 /* Error to Idle. */
 void rnic_direct_qp_forget(RnicQp *qp);
 
+/* ----------------------------------------------- direct-note.c */
+
+/* The next note to the peer, if one is due. */
+bool rnic_direct_note_next(RnicQp *qp, IwarpTxMessage *msg);
+/* The guest's message @msg is not taken for a note. */
+void rnic_direct_note_exclude(const RnicQp *qp, IwarpTxMessage *msg);
+/* Is this segment a note? */
+bool rnic_direct_note_is(const RnicQp *qp, const IwarpSegment *seg);
+/* One has come.  False: it says what cannot be. */
+bool rnic_direct_note_received(RnicQp *qp, const IwarpSegment *seg);
+/* Of the notes behind a Send that waits for a receive, which cannot be taken yet,
+ * acknowledgements count. */
+void rnic_direct_note_look_ahead(RnicQp *qp);
+/* A Send or Write of the peer is delivered. */
+void rnic_direct_note_delivered(RnicQp *qp);
+
 /* ---------------------------------------------- receive-wait.c */
 
-/* A Send finds no receive.  True: it waits; a turn tries again.  False: it may
- * not, or not any longer. */
+/* A Send finds no receive.  True: it waits, and a turn tries again; or its sender is
+ * gone, and the QP has left RTS.  False: it may not wait, or not any longer. */
 bool rnic_receive_wait(RnicQp *qp);
 /* It has one, or the QP leaves RTS. */
 void rnic_receive_wait_end(RnicQp *qp);
@@ -336,6 +361,8 @@ void rnic_reads_clear(RnicQp *qp);
 
 /* One turn of sending in RTS. */
 void rnic_transmit(RnicQp *qp);
+/* Stage the notes that are due, for the stream ends: what cuts no message. */
+void rnic_transmit_last_notes(RnicQp *qp);
 /* First of all, send the RTR of kind @rtr (IWARP_RTR_*). */
 void rnic_transmit_rtr(RnicQp *qp, uint8_t rtr);
 
@@ -343,5 +370,8 @@ void rnic_transmit_rtr(RnicQp *qp, uint8_t rtr);
 
 /* One turn of receiving; the socket is readable. */
 void rnic_receive(RnicQp *qp);
+/* Read what has come to the buffer, while a Send waits for a receive.  False: the
+ * stream has ended, or has failed. */
+bool rnic_receive_ahead(RnicQp *qp);
 
 #endif /* HW_RNIC_QP_INTERNAL_H */

@@ -73,6 +73,7 @@ void rnic_qp_drop_stream(RnicQp *qp, bool abort)
         rnic_stream_abort(st);
     } else {
         /* As much as the host's socket takes still goes out. */
+        rnic_transmit_last_notes(qp);
         rnic_stream_flush(st, false);
         rnic_stream_close(st);
     }
@@ -106,7 +107,7 @@ static void bad_close(RnicQp *qp)
     enter_error(qp, true, RNIC_AE_BAD_CLOSE);
 }
 
-static void qp_close_timeout(void *opaque)
+static void qp_timer_fired(void *opaque)
 {
     RnicQp *qp = opaque;
 
@@ -137,7 +138,7 @@ void rnic_qp_state_init(RnicQp *qp)
 {
     qp->state = RNIC_QPS_IDLE;
     aio_timer_init(qp->worker->bottom_halves, &qp->timer, QEMU_CLOCK_VIRTUAL,
-                   SCALE_MS, qp_close_timeout, qp);
+                   SCALE_MS, qp_timer_fired, qp);
 }
 
 void rnic_qp_state_cleanup(RnicQp *qp)
@@ -228,6 +229,15 @@ static void keep_terminate(RnicQp *qp, const IwarpError *error, uint8_t origin)
     qp->terminate_code = error->term;
 }
 
+/* With it a directly connected peer learns what was delivered before the error. */
+static void stage_terminate(RnicQp *qp, const IwarpError *error)
+{
+    rnic_transmit_last_notes(qp);
+    rnic_stream_stage_terminate(qp->stream, error);
+    rnic_count(&qp->s->counters.terminates_sent, 1);
+    trace_rnic_terminate_sent(qp->qpn, error->term);
+}
+
 /* @event 0: the error is shown by a CQE, or Modify QP asked for it. */
 static void enter_terminate(RnicQp *qp, enum rnic_async_event event,
                             const IwarpError *error)
@@ -237,9 +247,7 @@ static void enter_terminate(RnicQp *qp, enum rnic_async_event event,
     }
     rnic_receive_wait_end(qp);
     keep_terminate(qp, error, 1);
-    rnic_stream_stage_terminate(qp->stream, error);
-    rnic_count(&qp->s->counters.terminates_sent, 1);
-    trace_rnic_terminate_sent(qp->qpn, error->term);
+    stage_terminate(qp, error);
     qp_set_state(qp, RNIC_QPS_TERMINATE);
     qp->quiet_error = !event;
     qp->flushing = true;
@@ -286,10 +294,17 @@ void rnic_qp_terminate_received(RnicQp *qp, const IwarpTerminate *terminate,
     trace_rnic_terminate_received(qp->qpn, copy.term, copy.siw_layout);
     qp_set_state(qp, RNIC_QPS_TERMINATE);
     keep_terminate(qp, &error, 2);
-    rnic_sq_remote_error(qp, &copy);
-    qp_async_event(qp, RNIC_AE_TERMINATE_RECEIVED);
+    if (!rnic_sq_remote_error(qp, &copy) || !qp->direct.connected) {
+        qp_async_event(qp, RNIC_AE_TERMINATE_RECEIVED);
+    }
     /* V6.2.2.3-7: nothing is left to wait for. */
     enter_error(qp, false, 0);
+}
+
+void rnic_qp_refuse_send(RnicQp *qp, const IwarpError *error)
+{
+    stage_terminate(qp, error);
+    rnic_direct_qp_stream_ended(qp, false);
 }
 
 /* ------------------------------------------------- what the LLP does */

@@ -18,7 +18,7 @@ enum {
     KNOWN_ENABLES = RNIC_QP_ENABLE_READ | RNIC_QP_ENABLE_WRITE |
                     RNIC_QP_ENABLE_BIND | RNIC_QP_PRIVILEGED |
                     RNIC_QP_SIGNAL_ALL | RNIC_QP_READ_SINK_BY_REQUEST |
-                    RNIC_QP_LAST_WQE_EVENT,
+                    RNIC_QP_LAST_WQE_EVENT | RNIC_QP_BIND_WITHOUT_RIGHTS,
     KNOWN_MODIFY = RNIC_QP_MODIFY_STATE | RNIC_QP_MODIFY_IRD |
                    RNIC_QP_MODIFY_ORD | RNIC_QP_MODIFY_ENABLES |
                    RNIC_QP_MODIFY_RQ_LIMIT | RNIC_QP_MODIFY_SQ_DEPTH |
@@ -324,6 +324,7 @@ static void qp_set_enables(RnicQp *qp, uint32_t enables)
 {
     qp->enables = enables;
     qp->who.stag_zero = enables & RNIC_QP_PRIVILEGED;
+    qp->who.bind_without_rights = enables & RNIC_QP_BIND_WITHOUT_RIGHTS;
 }
 
 static void qp_init_rq(RnicQp *qp, const struct rnic_admin_sqe *sqe)

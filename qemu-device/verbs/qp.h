@@ -73,6 +73,7 @@ typedef struct RnicEstablish {
     struct rnic_cm_event event; /* tells the guest, before anything moves */
     bool direct;                /* direct connect: no event tells, see direct-qp.h */
     uint32_t peer_psn;          /* with it: that the peer expects first */
+    uint8_t min_rnr_timer;      /* with it: InfiniBand's code, 0..31 */
 } RnicEstablish;
 
 typedef struct RnicEstablishing RnicEstablishing;

@@ -4,7 +4,7 @@
  * By the specification the stream ends when a Send finds no receive.  Programs that
  * were written for InfiniBand count on the sender being made to wait.  On a QP that
  * was connected directly, and with rnr-wait-ms on every QP, the Send waits here:
- * its stream is not read on, so the peer's TCP waits.  Nothing else does.
+ * its stream is not taken on, so the peer's TCP waits.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -25,16 +25,26 @@ static int64_t receive_wait_now(void)
     return qemu_clock_get_ms(QEMU_CLOCK_VIRTUAL);
 }
 
-/* Milliseconds; 0: not at all. */
+/*
+ * Milliseconds; 0: not at all.  After a direct connect as long as an InfiniBand
+ * sender would go on to try.
+ */
 static int64_t receive_wait_limit(const RnicQp *qp)
 {
-    return qp->direct.connected ? INT64_MAX : qp->s->config.rnr_wait_ms;
+    const RnicDirectQp *d = &qp->direct;
+
+    if (!d->connected) {
+        return qp->s->config.rnr_wait_ms;
+    }
+    return d->peer_rnr_retry == RNIC_RNR_RETRY_FOR_EVER
+           ? INT64_MAX
+           : DIV_ROUND_UP(d->peer_rnr_retry * d->rnr_timer_us, SCALE_US);
 }
 
-static bool receive_wait_is_over(const RnicQp *qp)
+static int64_t receive_wait_left(const RnicQp *qp)
 {
-    return receive_wait_now() - qp->receive_wait.since_ms >=
-           receive_wait_limit(qp);
+    return receive_wait_limit(qp) -
+           (receive_wait_now() - qp->receive_wait.since_ms);
 }
 
 static void receive_wait_look_later(RnicQp *qp)
@@ -42,7 +52,23 @@ static void receive_wait_look_later(RnicQp *qp)
     RnicReceiveWait *wait = &qp->receive_wait;
 
     wait->look_ms = MIN(MAX(2 * wait->look_ms, LOOK_MIN_MS), LOOK_MAX_MS);
-    timer_mod(&qp->timer, receive_wait_now() + wait->look_ms);
+    timer_mod(&qp->timer, receive_wait_now() +
+                          MIN(wait->look_ms, receive_wait_left(qp)));
+}
+
+/*
+ * After a direct connect.  What comes behind the Send that waits is read as far as
+ * the buffer goes: acknowledgements, and the end of the stream, with which the Send
+ * is lost.  Its sender does not count on one that was not acknowledged.
+ */
+static void receive_wait_look_ahead(RnicQp *qp)
+{
+    bool goes_on = rnic_receive_ahead(qp);
+
+    rnic_direct_note_look_ahead(qp);
+    if (!goes_on && qp->state == RNIC_QPS_RTS) {
+        rnic_direct_qp_stream_ended(qp, true);
+    }
 }
 
 bool rnic_receive_wait(RnicQp *qp)
@@ -62,11 +88,14 @@ bool rnic_receive_wait(RnicQp *qp)
         if (rnic_rq_await(qp)) {
             rnic_qp_kick(qp);
         }
-    } else if (receive_wait_is_over(qp)) {
+    } else if (receive_wait_left(qp) <= 0) {
         rnic_receive_wait_end(qp);
         return false;
     }
-    if (!timer_pending(&qp->timer)) {
+    if (qp->direct.connected) {
+        receive_wait_look_ahead(qp);
+    }
+    if (wait->waits && !timer_pending(&qp->timer)) {
         receive_wait_look_later(qp);
     }
     return true;

@@ -60,6 +60,17 @@ static void fail_receive(RnicQp *qp, enum rnic_wc_status status,
     rnic_rq_fail(qp, status, &qp->stream->rx.error);
 }
 
+/* The sender's mistake, but not one of the receiver's QP after a direct connect. */
+static void fail_no_receive(RnicQp *qp)
+{
+    if (qp->direct.connected) {
+        iwarp_rx_reject(&qp->stream->rx, IWARP_TERM_NO_BUFFER);
+        rnic_qp_refuse_send(qp, &qp->stream->rx.error);
+    } else {
+        fail(qp, RNIC_AE_RQ_MSN_RANGE, IWARP_TERM_NO_BUFFER);
+    }
+}
+
 /* Queue 1, or the opcode that belongs there, in the header that was wrong. */
 static bool about_read_request(const IwarpError *error)
 {
@@ -202,6 +213,9 @@ static void start_write(RnicQp *qp, const IwarpSegment *seg)
     RnicAccessResult result;
     RnicTarget target;
 
+    if (rnic_direct_note_is(qp, seg) && !rnic_direct_note_received(qp, seg)) {
+        fail(qp, RNIC_AE_TAGGED_BASE_BOUNDS, IWARP_TERM_TAGGED_BOUNDS);
+    }
     if (seg->payload_len == 0) {
         return;
     }
@@ -269,7 +283,7 @@ static void start_receive(RnicQp *qp, const IwarpSegment *seg)
         }
         rnic_receive_wait_end(qp);
         if (take == RNIC_RING_EMPTY) {
-            fail(qp, RNIC_AE_RQ_MSN_RANGE, IWARP_TERM_NO_BUFFER);
+            fail_no_receive(qp);
         }
         if (take != RNIC_RING_TAKEN) {
             return;
@@ -383,6 +397,7 @@ static void end_receive(RnicQp *qp, const IwarpSegment *seg)
     }
     rnic_rq_complete(qp, seg->message_offset + seg->payload_len,
                      info->solicited, info->invalidates, seg->inv_stag);
+    rnic_direct_note_delivered(qp);
 }
 
 static void end_read_response(RnicQp *qp, const IwarpSegment *seg)
@@ -408,6 +423,9 @@ static void end_segment(RnicQp *qp)
         end_read_response(qp, seg);
     } else if (!seg->tagged && seg->qn == IWARP_QN_SEND && seg->last) {
         end_receive(qp, seg);
+    } else if (seg->opcode == IWARP_OP_WRITE && seg->last &&
+               !rnic_direct_note_is(qp, seg)) {
+        rnic_direct_note_delivered(qp);
     }
 }
 
@@ -460,6 +478,19 @@ static void process_buffer(RnicQp *qp)
     }
 }
 
+/* @octets have been read, the first @placed of them to their place. */
+static void receive_filled(RnicQp *qp, size_t octets, size_t placed)
+{
+    IwarpRx *rx = &qp->stream->rx;
+
+    if (placed) {
+        iwarp_rx_placed(rx, placed);
+    }
+    iwarp_rx_filled(rx, octets - placed);
+    qp->bytes_received += octets;
+    rnic_count(&qp->s->counters.rx_octets, octets);
+}
+
 /* Read once, payload straight to its place if it is long enough. */
 static RnicIo read_some(RnicQp *qp, size_t *octets)
 {
@@ -468,7 +499,6 @@ static RnicIo read_some(RnicQp *qp, size_t *octets)
     size_t room;
     QEMU_UNINITIALIZED RnicDmaMap map;
     void *buffer;
-    size_t placed;
     RnicIo io;
 
     *octets = 0;
@@ -489,14 +519,26 @@ static RnicIo read_some(RnicQp *qp, size_t *octets)
     map.iov[map.count] = (struct iovec) { buffer, room };
     io = rnic_stream_readv(st, map.iov, map.count + 1, octets);
     rnic_dma_unmap(qp->s, &map);
-    placed = MIN(*octets, direct);
-    if (placed) {
-        iwarp_rx_placed(&st->rx, placed);
-    }
-    iwarp_rx_filled(&st->rx, *octets - placed);
-    qp->bytes_received += *octets;
-    rnic_count(&qp->s->counters.rx_octets, *octets);
+    receive_filled(qp, *octets, MIN(*octets, direct));
     return io;
+}
+
+bool rnic_receive_ahead(RnicQp *qp)
+{
+    RnicStream *st = qp->stream;
+    RnicIo io = RNIC_IO_OK;
+    void *buffer;
+    size_t room, n;
+
+    while (io == RNIC_IO_OK) {
+        iwarp_rx_buffer(&st->rx, &buffer, &room);
+        if (!room) {
+            return !rnic_stream_peer_gone(st);
+        }
+        io = rnic_stream_readv(st, &(struct iovec) { buffer, room }, 1, &n);
+        receive_filled(qp, n, 0);
+    }
+    return io == RNIC_IO_BLOCKED;
 }
 
 void rnic_receive(RnicQp *qp)

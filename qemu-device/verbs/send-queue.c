@@ -40,6 +40,7 @@ void rnic_sq_cleanup(RnicSendQueue *sq)
     }
     QSIMPLEQ_INIT(&sq->works);
     sq->works_count = 0;
+    sq->read = NULL;
     sq->reads = 0;
 }
 
@@ -188,14 +189,38 @@ static void sq_post_cqe(RnicQp *qp, const RnicSendWork *work,
     }
 }
 
+static bool sq_is_read_type(uint8_t opcode)
+{
+    return opcode == RNIC_SQ_RDMA_READ ||
+           opcode == RNIC_SQ_RDMA_READ_INVALIDATE;
+}
+
+/* The first Read is done, or leaves undone: the next one is the first. */
+static void sq_leave_read(RnicSendQueue *sq)
+{
+    sq->reads--;
+    do {
+        sq->read = QSIMPLEQ_NEXT(sq->read, next);
+    } while (sq->read && !sq_is_read_type(sq->read->opcode));
+}
+
 /* The oldest of the works, which is the caller's to free. */
 static RnicSendWork *sq_take_work(RnicSendQueue *sq)
 {
     RnicSendWork *work = QSIMPLEQ_FIRST(&sq->works);
 
+    if (work == sq->read) {
+        sq_leave_read(sq);
+    }
     QSIMPLEQ_REMOVE_HEAD(&sq->works, next);
     sq->works_count--;
     return work;
+}
+
+static bool sq_work_is_done(const RnicQp *qp, const RnicSendWork *work)
+{
+    return work->done || (work->message && !sq_is_read_type(work->opcode) &&
+                          work->message <= qp->direct.acknowledged);
 }
 
 static void sq_complete_done(RnicQp *qp)
@@ -203,7 +228,7 @@ static void sq_complete_done(RnicQp *qp)
     RnicSendQueue *sq = &qp->sq;
     RnicSendWork *work;
 
-    while ((work = QSIMPLEQ_FIRST(&sq->works)) && work->done) {
+    while ((work = QSIMPLEQ_FIRST(&sq->works)) && sq_work_is_done(qp, work)) {
         sq_take_work(sq);
         if (work->signaled) {
             sq_post_cqe(qp, work, RNIC_WC_SUCCESS);
@@ -240,6 +265,10 @@ static void sq_append_work(RnicQp *qp, const RnicSendWork *work)
 
     QSIMPLEQ_INSERT_TAIL(&qp->sq.works, copy, next);
     qp->sq.works_count++;
+    if (sq_is_read_type(work->opcode)) {
+        qp->sq.reads++;
+        qp->sq.read = qp->sq.read ?: copy;
+    }
 }
 
 /* The WR in sq.wqe has been done: complete, once nothing is before it. */
@@ -254,6 +283,16 @@ static void sq_finish_head(RnicQp *qp)
     } else if (work.signaled) {
         sq_post_cqe(qp, &work, RNIC_WC_SUCCESS);
     }
+}
+
+/* The WR in sq.wqe has been sent to a peer that acknowledges it. */
+static void sq_await_acknowledgement(RnicQp *qp)
+{
+    RnicSendWork work = sq_work_at_head(qp);
+
+    sq_advance(qp);
+    work.message = ++qp->direct.sent;
+    sq_append_work(qp, &work);
 }
 
 /* The WR in sq.wqe fails; everything before it is complete. */
@@ -410,6 +449,7 @@ static void sq_begin_write(RnicQp *qp, RnicJob *job)
         .to = le64_to_cpu(wqe->remote_to),
         .length = sq_sgl_length(qp),
     };
+    rnic_direct_note_exclude(qp, &job->msg);
 }
 
 /* A Read becomes a work in progress before its request is sent. */
@@ -428,6 +468,7 @@ static void sq_begin_read(RnicQp *qp, RnicJob *job)
         work.sink_to = le64_to_cpu(sq_sges(qp)[0].to);
     }
     work.length = request.size;
+    work.message = qp->direct.sent;
     request.sink_stag = work.sink_stag;
     request.sink_to = work.sink_to;
     iwarp_read_request_encode(&request, job->header);
@@ -437,7 +478,6 @@ static void sq_begin_read(RnicQp *qp, RnicJob *job)
         .header_len = IWARP_READ_REQUEST_LEN,
     };
     sq_append_work(qp, &work);
-    qp->sq.reads++;
 }
 
 static enum rnic_wc_status sq_do_invalidate(RnicQp *qp, uint32_t stag)
@@ -512,8 +552,7 @@ static const WorkType work_types[] = {
 
 static bool sq_is_read(const RnicQp *qp)
 {
-    return sq_head(qp)->opcode == RNIC_SQ_RDMA_READ ||
-           sq_head(qp)->opcode == RNIC_SQ_RDMA_READ_INVALIDATE;
+    return sq_is_read_type(sq_head(qp)->opcode);
 }
 
 static unsigned sq_max_sge(const RnicQp *qp, const WorkType *type)
@@ -622,9 +661,17 @@ void rnic_sq_sent(RnicQp *qp)
 {
     if (sq_is_read(qp)) {
         sq_advance(qp);
+    } else if (qp->direct.connected) {
+        sq_await_acknowledgement(qp);
     } else {
         sq_finish_head(qp);
     }
+}
+
+void rnic_sq_acknowledged(RnicQp *qp)
+{
+    sq_complete_done(qp);
+    rnic_qp_kick(qp);           /* what waited for these may begin */
 }
 
 void rnic_sq_source_error(RnicQp *qp, RnicAccessResult result)
@@ -636,21 +683,22 @@ void rnic_sq_source_error(RnicQp *qp, RnicAccessResult result)
 
 RnicSendWork *rnic_sq_current_read(RnicQp *qp)
 {
-    RnicSendWork *work = QSIMPLEQ_FIRST(&qp->sq.works);
-
-    return work && !work->done ? work : NULL;
+    return qp->sq.read;
 }
 
 void rnic_sq_read_done(RnicQp *qp)
 {
-    RnicSendWork *work = QSIMPLEQ_FIRST(&qp->sq.works);
+    RnicSendWork *work = qp->sq.read;
     enum rnic_wc_status status = RNIC_WC_SUCCESS;
 
-    qp->sq.reads--;
+    /* Its response shows that what was sent before it has been delivered. */
+    qp->direct.acknowledged = MAX(qp->direct.acknowledged, work->message);
+    sq_complete_done(qp);
     if (work->opcode == RNIC_SQ_RDMA_READ_INVALIDATE) {
         status = sq_do_invalidate(qp, work->sink_stag);
     }
     if (status == RNIC_WC_SUCCESS) {
+        sq_leave_read(&qp->sq);
         work->done = true;
         sq_complete_done(qp);
         rnic_qp_kick(qp);
@@ -662,35 +710,15 @@ void rnic_sq_read_done(RnicQp *qp)
     rnic_qp_local_error(qp, 0, IWARP_TERM_RDMAP_LOCAL);
 }
 
-/* A Terminate about a Read Request concerns the oldest Read (in order). */
-void rnic_sq_remote_error(RnicQp *qp, const IwarpTerminate *terminate)
-{
-    RnicSendWork *work = rnic_sq_current_read(qp);
-    bool about_read = terminate->has_read ||
-                      (terminate->term & 0xff00) == IWARP_TERM_READ_STAG;
-
-    if (work && about_read) {
-        sq_take_work(&qp->sq);
-        qp->sq.reads--;
-        sq_post_cqe(qp, work, RNIC_WC_REMOTE_TERMINATION);
-        g_free(work);
-    } else if (!work && qp->job.kind == RNIC_JOB_WORK) {
-        RnicSendWork current = sq_work_at_head(qp);
-
-        sq_advance(qp);
-        qp->job.kind = RNIC_JOB_NONE;
-        sq_post_cqe(qp, &current, RNIC_WC_REMOTE_TERMINATION);
-    }
-}
+/* ----------------------------------------------------------- errors */
 
 bool rnic_sq_fail_oldest(RnicQp *qp, enum rnic_wc_status status)
 {
-    RnicSendWork *work = rnic_sq_current_read(qp);
     RnicSendWork posted;
 
-    if (work) {
-        sq_take_work(&qp->sq);
-        qp->sq.reads--;
+    if (!QSIMPLEQ_EMPTY(&qp->sq.works)) {
+        RnicSendWork *work = sq_take_work(&qp->sq);
+
         sq_post_cqe(qp, work, status);
         g_free(work);
         return true;
@@ -703,6 +731,30 @@ bool rnic_sq_fail_oldest(RnicQp *qp, enum rnic_wc_status status)
     qp->job.kind = RNIC_JOB_NONE;
     sq_post_cqe(qp, &posted, status);
     return true;
+}
+
+/*
+ * After a direct connect the oldest WR: those before it are acknowledged.  Else a
+ * Read, if the Terminate is about one, is the oldest (in order), and another WR is
+ * only known while it is being sent.
+ */
+bool rnic_sq_remote_error(RnicQp *qp, const IwarpTerminate *terminate)
+{
+    bool about_read = terminate->has_read ||
+                      (terminate->term & 0xff00) == IWARP_TERM_READ_STAG;
+
+    if (qp->direct.connected) {
+        bool no_receive = terminate->term == IWARP_TERM_NO_BUFFER &&
+                          !about_read;
+
+        return rnic_sq_fail_oldest(qp, no_receive
+                                       ? RNIC_WC_RNR_RETRY_EXCEEDED
+                                       : RNIC_WC_REMOTE_TERMINATION);
+    }
+    if (qp->sq.read ? !about_read : qp->job.kind != RNIC_JOB_WORK) {
+        return false;
+    }
+    return rnic_sq_fail_oldest(qp, RNIC_WC_REMOTE_TERMINATION);
 }
 
 /* ----------------------------------------------------------- flush */
@@ -740,11 +792,8 @@ unsigned rnic_sq_flush(RnicQp *qp, unsigned max)
         g_free(work);
         n++;
     }
-    if (QSIMPLEQ_EMPTY(&qp->sq.works)) {
-        qp->sq.reads = 0;
-        while (n < max && sq_flush_next_posted(qp)) {
-            n++;
-        }
+    while (n < max && sq_flush_next_posted(qp)) {
+        n++;
     }
     return n;
 }

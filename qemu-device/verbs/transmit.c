@@ -37,6 +37,16 @@ static void begin_response(RnicJob *job, const RnicInboundRead *read)
     };
 }
 
+static bool begin_note(RnicQp *qp)
+{
+    if (!rnic_direct_note_next(qp, &qp->job.msg)) {
+        return false;
+    }
+    qp->job.kind = RNIC_JOB_NOTE;
+    qp->job.offset = 0;
+    return true;
+}
+
 static RnicSqStep begin_work(RnicQp *qp)
 {
     RnicSqStep step = rnic_direct_qp_gate(qp);
@@ -58,6 +68,9 @@ static bool next_message(RnicQp *qp, unsigned *messages)
     const RnicInboundRead *read = rnic_reads_head(qp);
 
     (*messages)++;
+    if (begin_note(qp)) {
+        return true;
+    }
     if (read && !job->was_response) {
         begin_response(job, read);
         return true;
@@ -88,7 +101,9 @@ static void message_sent(RnicQp *qp)
 
     trace_rnic_message_sent(qp->qpn, job->msg.opcode, job->msg.length);
     job->kind = RNIC_JOB_NONE;
-    job->was_response = kind == RNIC_JOB_READ_RESPONSE;
+    if (kind != RNIC_JOB_NOTE) {
+        job->was_response = kind == RNIC_JOB_READ_RESPONSE;
+    }
     if (kind == RNIC_JOB_WORK) {
         rnic_sq_sent(qp);
     } else if (kind == RNIC_JOB_READ_RESPONSE) {
@@ -294,6 +309,22 @@ void rnic_transmit(RnicQp *qp)
     if ((messages >= MESSAGES_PER_TURN || rnic_qp_turn_over(qp)) &&
         qp->state == RNIC_QPS_RTS) {
         rnic_qp_kick(qp);
+    }
+}
+
+void rnic_transmit_last_notes(RnicQp *qp)
+{
+    IwarpTxMessage note;
+    IwarpTxSegment seg;
+
+    /* A message of which no segment has been staged is not cut. */
+    if (qp->stream->hold_output ||
+        (qp->job.kind != RNIC_JOB_NONE && qp->job.offset > 0)) {
+        return;
+    }
+    while (rnic_direct_note_next(qp, &note)) {
+        rnic_stream_segment(qp->stream, &note, 0, &seg);
+        rnic_stream_stage_segment(qp->stream, &seg, NULL, 0);
     }
 }
 

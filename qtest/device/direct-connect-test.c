@@ -1,8 +1,6 @@
 /*
  * rnic: QPs that programs move by hand, told of each other by other means
  *
- * Private data are written here octet by octet, from the manual's table.
- *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
 #include "qemu/osdep.h"
@@ -10,214 +8,11 @@
 #include <poll.h>
 #include <sys/resource.h>
 
-#include "tests/qtest/rnic/lib/connection.h"
+#include "tests/qtest/rnic/lib/direct.h"
 
 enum {
-    SECOND_SLOT = RNIC_TEST_SLOT + 1,
-    PORT = 4791,
-    DATA_LEN = 56,
-    AT_REASON = 5,
-    AT_FROM_QPN = 8,
-    AT_TO_QPN = 12,
-    AT_PSN = 16,
-    AT_FROM_GID = 24,
-    AT_TO_GID = 40,
-
-    REASON_NO_QP = 1,
-    REASON_BUSY = 2,
-    REASON_MISMATCH = 3,
-    REASON_NOT_UNDERSTOOD = 4,
-
-    /* Addresses. */
-    OURS = 1,
-    PEERS = 2,
-    STRANGERS = 3,
-
-    FOR_EVER = 0,
-    TIMEOUT_16 = 16,            /* 4.096 us * 2^16: 268 ms */
-    LENGTH = 300,
+    LENGTH = DIRECT_LENGTH,
 };
-
-/* ---------------------------------------------------------------- commands */
-
-static struct rnic_admin_sqe connect_command(const RnicQp *qp, unsigned local,
-                                             unsigned remote,
-                                             uint32_t peer_qpn,
-                                             uint32_t rq_psn)
-{
-    struct rnic_admin_sqe sqe = rnic_command(RNIC_ADMIN_CM_DIRECT_CONNECT);
-    struct rnic_cm_addr addr = rnic_addr(wire_guest_ip(local), 0);
-
-    sqe.direct_connect.qpn = cpu_to_le32(qp->number);
-    sqe.direct_connect.peer_qpn = cpu_to_le32(peer_qpn);
-    sqe.direct_connect.rq_psn = cpu_to_le32(rq_psn);
-    sqe.direct_connect.ird = cpu_to_le16(4);
-    sqe.direct_connect.ord = cpu_to_le16(4);
-    memcpy(sqe.direct_connect.local, addr.ip, 16);
-    addr = rnic_addr(wire_guest_ip(remote), 0);
-    memcpy(sqe.direct_connect.remote, addr.ip, 16);
-    return sqe;
-}
-
-static struct rnic_admin_sqe send_command(const RnicQp *qp, uint32_t sq_psn,
-                                          uint8_t timeout, uint8_t retries)
-{
-    struct rnic_admin_sqe sqe = rnic_command(RNIC_ADMIN_CM_DIRECT_SEND);
-
-    sqe.direct_send.qpn = cpu_to_le32(qp->number);
-    sqe.direct_send.sq_psn = cpu_to_le32(sq_psn);
-    sqe.direct_send.ord = cpu_to_le16(4);
-    sqe.direct_send.timeout = timeout;
-    sqe.direct_send.retry_count = retries;
-    sqe.direct_send.rnr_retry = 7;
-    return sqe;
-}
-
-/* RTR */
-static void to_rtr(Connection *c, unsigned local, unsigned remote,
-                   uint32_t peer_qpn, uint32_t rq_psn)
-{
-    struct rnic_admin_sqe sqe = connect_command(&c->qp, local, remote,
-                                                peer_qpn, rq_psn);
-
-    g_assert_cmpuint(rnic_admin(c->r, &sqe, NULL), ==, RNIC_ST_OK);
-}
-
-/* RTS */
-static void to_rts(Connection *c, uint32_t sq_psn, uint8_t timeout,
-                   uint8_t retries)
-{
-    struct rnic_admin_sqe sqe = send_command(&c->qp, sq_psn, timeout, retries);
-
-    g_assert_cmpuint(rnic_admin(c->r, &sqe, NULL), ==, RNIC_ST_OK);
-}
-
-/* RESET, as a driver does it. */
-static void to_idle(Connection *c)
-{
-    uint16_t status;
-
-    if (rnic_qp_state(c->r, &c->qp) != RNIC_QPS_ERROR) {
-        g_assert_cmpuint(rnic_modify_qp_state(c->r, &c->qp, RNIC_QPS_ERROR),
-                         ==, RNIC_ST_OK);
-    }
-    do {
-        status = rnic_modify_qp_state(c->r, &c->qp, RNIC_QPS_IDLE);
-    } while (status == RNIC_ST_STILL_FLUSHING);
-    g_assert_cmpuint(status, ==, RNIC_ST_OK);
-    connection_drain_events(c);
-}
-
-/* ------------------------------------------------------------- two devices */
-
-typedef struct Pair {
-    Connection *a;              /* at OURS */
-    Connection *b;              /* at PEERS */
-} Pair;
-
-/* A QP of each of two devices. */
-static Pair pair_up(void)
-{
-    Rnic *r = rnic_boot("", "-device rnic,id=second,addr=5,fabric=wire");
-    Rnic *second;
-    Pair p;
-
-    rnic_up(r);
-    second = rnic_sibling(r, SECOND_SLOT);
-    rnic_up(second);
-    p.a = connection_prepare_on(r, NULL);
-    /* Other QP numbers than those of the first. */
-    connection_free_second(connection_prepare_on(second, NULL));
-    p.b = connection_prepare_on(second, NULL);
-    return p;
-}
-
-static void pair_free(Pair *p)
-{
-    Rnic *second = p->b->r;
-
-    connection_free_second(p->b);
-    rnic_sibling_free(second);
-    connection_free(p->a);
-}
-
-static void pair_a_rtr(Pair *p)
-{
-    to_rtr(p->a, OURS, PEERS, p->b->qp.number, 0x111);
-}
-
-static void pair_b_rtr(Pair *p)
-{
-    to_rtr(p->b, PEERS, OURS, p->a->qp.number, 0x222);
-}
-
-static void pair_connect(Pair *p)
-{
-    pair_a_rtr(p);
-    to_rts(p->a, 0x222, FOR_EVER, 0);
-    pair_b_rtr(p);
-    to_rts(p->b, 0x111, FOR_EVER, 0);
-    rnic_wait_qp_state(p->a->r, &p->a->qp, RNIC_QPS_RTS);
-    rnic_wait_qp_state(p->b->r, &p->b->qp, RNIC_QPS_RTS);
-}
-
-/* A Send of @from whose receive is posted by now, or not. */
-static void deliver(Connection *from, Connection *to, uint64_t wr_id,
-                    bool post_receive)
-{
-    uint8_t data[LENGTH], got[LENGTH];
-
-    rnic_pattern(data, LENGTH, wr_id);
-    connection_fill(from, 0, data, LENGTH);
-    if (post_receive) {
-        connection_recv(to, wr_id, 8192, LENGTH);
-    }
-    connection_post(from, RNIC_SQ_SEND, wr_id, 0, LENGTH);
-    rnic_expect_cqe(from->r, &from->send_cq, wr_id, RNIC_WC_SUCCESS);
-    rnic_expect_cqe(to->r, &to->recv_cq, wr_id, RNIC_WC_SUCCESS);
-    connection_peek(to, 8192, got, LENGTH);
-    g_assert_cmpmem(got, LENGTH, data, LENGTH);
-}
-
-/* Octets of @from's buffer to @to's, and of @to's to @from's. */
-static void write_and_read(Connection *from, Connection *to)
-{
-    uint8_t data[LENGTH], got[LENGTH];
-    RnicWr wr = connection_wr(from, RNIC_SQ_RDMA_WRITE, 71, 0, LENGTH);
-
-    rnic_pattern(data, LENGTH, 71);
-    connection_fill(from, 0, data, LENGTH);
-    wr.remote_stag = to->mr.stag;
-    wr.remote_to = to->mr.va + 16384;
-    rnic_post_send(from->r, &from->qp, &wr);
-    rnic_expect_cqe(from->r, &from->send_cq, 71, RNIC_WC_SUCCESS);
-    wr = connection_wr(from, RNIC_SQ_RDMA_READ, 72, 32768, LENGTH);
-    wr.remote_stag = to->mr.stag;
-    wr.remote_to = to->mr.va + 16384;
-    rnic_post_send(from->r, &from->qp, &wr);
-    rnic_expect_cqe(from->r, &from->send_cq, 72, RNIC_WC_SUCCESS);
-    connection_peek(from, 32768, got, LENGTH);
-    g_assert_cmpmem(got, LENGTH, data, LENGTH);
-}
-
-static void assert_quiet(Connection *c)
-{
-    rnic_expect_no_async(c->r);
-    rnic_expect_no_cm(c->r);
-    rnic_expect_no_cqe(c->r, &c->send_cq);
-    rnic_expect_no_cqe(c->r, &c->recv_cq);
-}
-
-/* Both ways, everything; nothing but completions tells the guest. */
-static void assert_works(Pair *p)
-{
-    deliver(p->a, p->b, 61, true);
-    deliver(p->b, p->a, 62, true);
-    write_and_read(p->a, p->b);
-    write_and_read(p->b, p->a);
-    assert_quiet(p->a);
-    assert_quiet(p->b);
-}
 
 /* ------------------------------------------------------------------ orders */
 
@@ -227,42 +22,42 @@ static void test_orders(void)
     static const char *const orders[] = {
         "AaBb", "ABab", "ABba", "BAab", "BAba", "BbAa",
     };
-    Pair p = pair_up();
+    DirectPair p = direct_pair_up();
 
     for (unsigned i = 0; i < G_N_ELEMENTS(orders); i++) {
         for (const char *step = orders[i]; *step; step++) {
             switch (*step) {
             case 'A':
-                pair_a_rtr(&p);
+                direct_pair_a_rtr(&p);
                 break;
             case 'a':
-                to_rts(p.a, 0x222, FOR_EVER, 0);
+                direct_to_rts(p.a, 0x222, FOR_EVER, 0);
                 break;
             case 'B':
-                pair_b_rtr(&p);
+                direct_pair_b_rtr(&p);
                 break;
             default:
-                to_rts(p.b, 0x111, FOR_EVER, 0);
+                direct_to_rts(p.b, 0x111, FOR_EVER, 0);
                 break;
             }
         }
-        assert_works(&p);
-        to_idle(p.a);
-        to_idle(p.b);
+        direct_assert_works(&p);
+        direct_to_idle(p.a);
+        direct_to_idle(p.b);
     }
-    pair_free(&p);
+    direct_pair_free(&p);
 }
 
 /* Both commands are given before either is looked for. */
 static void test_simultaneous(void)
 {
-    Pair p = pair_up();
+    DirectPair p = direct_pair_up();
 
     for (unsigned i = 0; i < 20; i++) {
-        struct rnic_admin_sqe a = connect_command(&p.a->qp, OURS, PEERS,
-                                                  p.b->qp.number, 0x111);
-        struct rnic_admin_sqe b = connect_command(&p.b->qp, PEERS, OURS,
-                                                  p.a->qp.number, 0x222);
+        struct rnic_admin_sqe a = direct_connect_command(&p.a->qp, OURS, PEERS,
+                                                         p.b->qp.number, 0x111);
+        struct rnic_admin_sqe b = direct_connect_command(&p.b->qp, PEERS, OURS,
+                                                         p.a->qp.number, 0x222);
         struct rnic_admin_cqe cqe;
 
         rnic_admin_fill(p.a->r, &a);
@@ -273,13 +68,13 @@ static void test_simultaneous(void)
         g_assert_cmpuint(le16_to_cpu(cqe.status), ==, RNIC_ST_OK);
         rnic_admin_completion(p.b->r, &cqe);
         g_assert_cmpuint(le16_to_cpu(cqe.status), ==, RNIC_ST_OK);
-        to_rts(p.a, 0x222, FOR_EVER, 0);
-        to_rts(p.b, 0x111, FOR_EVER, 0);
-        assert_works(&p);
-        to_idle(p.a);
-        to_idle(p.b);
+        direct_to_rts(p.a, 0x222, FOR_EVER, 0);
+        direct_to_rts(p.b, 0x111, FOR_EVER, 0);
+        direct_assert_works(&p);
+        direct_to_idle(p.a);
+        direct_to_idle(p.b);
     }
-    pair_free(&p);
+    direct_pair_free(&p);
 }
 
 /*
@@ -288,34 +83,34 @@ static void test_simultaneous(void)
  */
 static void test_before_rts(void)
 {
-    Pair p = pair_up();
+    DirectPair p = direct_pair_up();
 
-    pair_a_rtr(&p);
+    direct_pair_a_rtr(&p);
     connection_post(p.a, RNIC_SQ_SEND, 9, 0, LENGTH);
     rnic_pass_time(p.a->r, 200);
-    assert_quiet(p.a);
-    pair_b_rtr(&p);
+    direct_assert_quiet(p.a);
+    direct_pair_b_rtr(&p);
     connection_recv(p.b, 10, 0, LENGTH);
     rnic_expect_cqe(p.a->r, &p.a->send_cq, 9, RNIC_WC_SUCCESS);
     rnic_expect_cqe(p.b->r, &p.b->recv_cq, 10, RNIC_WC_SUCCESS);
-    deliver(p.b, p.a, 62, true);
-    write_and_read(p.b, p.a);
-    write_and_read(p.a, p.b);
-    to_idle(p.b);
+    direct_deliver(p.b, p.a, 62, true);
+    direct_write_and_read(p.b, p.a);
+    direct_write_and_read(p.a, p.b);
+    direct_to_idle(p.b);
     rnic_wait_qp_state(p.a->r, &p.a->qp, RNIC_QPS_IDLE);
     connection_post(p.a, RNIC_SQ_SEND, 11, 0, LENGTH);
     rnic_expect_cqe(p.a->r, &p.a->send_cq, 11, RNIC_WC_RETRY_EXCEEDED);
-    pair_free(&p);
+    direct_pair_free(&p);
 }
 
 /* Sends wait for receives, in order; what needs none goes on before them. */
 static void test_late_receive(void)
 {
-    Pair p = pair_up();
+    DirectPair p = direct_pair_up();
     enum { COUNT = 5, LARGE = 100000 };
     RnicWr wr;
 
-    pair_connect(&p);
+    direct_pair_connect(&p);
     for (unsigned i = 0; i < COUNT; i++) {
         uint8_t data[LENGTH];
 
@@ -325,29 +120,27 @@ static void test_late_receive(void)
     }
     connection_post(p.a, RNIC_SQ_SEND, 77, 0, LARGE);
     rnic_pass_time(p.a->r, 10);
-    assert_quiet(p.b);
+    direct_assert_quiet(p.b);
     g_assert_cmpint(rnic_qp_state(p.a->r, &p.a->qp), ==, RNIC_QPS_RTS);
     g_assert_cmpint(rnic_qp_state(p.b->r, &p.b->qp), ==, RNIC_QPS_RTS);
     /* The other direction does not wait. */
-    deliver(p.b, p.a, 62, true);
-    while (rnic_cq_poll(p.a->r, &p.a->send_cq, &(struct rnic_cqe) { })) {
-        /* taken by the peer's host */
-    }
+    direct_deliver(p.b, p.a, 62, true);
     for (unsigned i = 0; i < COUNT; i++) {
         uint8_t data[LENGTH], got[LENGTH];
 
         connection_recv(p.b, 100 + i, 8192, LENGTH);
         rnic_expect_cqe(p.b->r, &p.b->recv_cq, 100 + i, RNIC_WC_SUCCESS);
+        rnic_expect_cqe(p.a->r, &p.a->send_cq, i, RNIC_WC_SUCCESS);
         connection_peek(p.b, 8192, got, LENGTH);
         rnic_pattern(data, LENGTH, i);
         g_assert_cmpmem(got, LENGTH, data, LENGTH);
         rnic_settle(p.b->r);
-        assert_quiet(p.b);
+        direct_assert_quiet(p.b);
     }
     connection_recv(p.b, 177, 0, LARGE);
     rnic_expect_cqe(p.b->r, &p.b->recv_cq, 177, RNIC_WC_SUCCESS);
-    connection_drain_events(p.a);
-    assert_works(&p);
+    rnic_expect_cqe(p.a->r, &p.a->send_cq, 77, RNIC_WC_SUCCESS);
+    direct_assert_works(&p);
 
     /* It is given up with the QP, on either side. */
     connection_post(p.a, RNIC_SQ_SEND, 1, 0, LENGTH);
@@ -357,7 +150,7 @@ static void test_late_receive(void)
     rnic_post_send(p.b->r, &p.b->qp, &wr);
     rnic_expect_cqe(p.b->r, &p.b->send_cq, 2, RNIC_WC_INVALID_STAG);
     rnic_wait_qp_state(p.b->r, &p.b->qp, RNIC_QPS_ERROR);
-    pair_free(&p);
+    direct_pair_free(&p);
 }
 
 /* The same on a QP of rdma_cm, for as long as rnr-wait-ms says. */
@@ -368,12 +161,12 @@ static void test_rnr_wait(void)
 
     wire_put_send(c->peer, WIRE_SEND, 0, "first", 5);
     rnic_pass_time(c->r, 1);
-    assert_quiet(c);
+    direct_assert_quiet(c);
     connection_recv(c, 1, 0, LENGTH);
     rnic_expect_cqe(c->r, &c->recv_cq, 1, RNIC_WC_SUCCESS);
     wire_put_send(c->peer, WIRE_SEND, 0, "next", 4);
     rnic_pass_time(c->r, 1);
-    assert_quiet(c);
+    direct_assert_quiet(c);
     rnic_pass_time(c->r, 2);
     rnic_expect_async(c->r, RNIC_AE_RQ_MSN_RANGE, c->qp.number);
     wire_expect_terminate(c->peer, 0x1202);
@@ -395,7 +188,7 @@ static void test_srq_wait(void)
     for (unsigned i = 0; i < 3; i++) {
         wire_put_send(c->peer, WIRE_SEND, 0, "first", 5);
         rnic_pass_time(r, 1);
-        assert_quiet(c);
+        direct_assert_quiet(c);
         sge = rnic_sge(&c->mr, 0, LENGTH);
         rnic_post_srq_recv(r, &srq, i, 1, &sge);
         rnic_expect_cqe(r, &c->recv_cq, i, RNIC_WC_SUCCESS);
@@ -408,101 +201,142 @@ static void test_srq_wait(void)
 /* WRs wait for the peer, in order. */
 static void test_late_peer(void)
 {
-    Pair p = pair_up();
+    DirectPair p = direct_pair_up();
 
-    pair_a_rtr(&p);
-    to_rts(p.a, 0x222, 22, 3);  /* 17 s, four times */
+    direct_pair_a_rtr(&p);
+    direct_to_rts(p.a, 0x222, 22, 3);  /* 17 s, four times */
     for (unsigned i = 0; i < 3; i++) {
         connection_post(p.a, RNIC_SQ_SEND, i, 0, LENGTH);
         connection_recv(p.b, 10 + i, 0, LENGTH);
     }
     rnic_pass_time(p.a->r, 30);
-    assert_quiet(p.a);
+    direct_assert_quiet(p.a);
     g_assert_cmpint(rnic_qp_state(p.a->r, &p.a->qp), ==, RNIC_QPS_IDLE);
-    pair_b_rtr(&p);
+    direct_pair_b_rtr(&p);
     for (unsigned i = 0; i < 3; i++) {
         rnic_expect_cqe(p.a->r, &p.a->send_cq, i, RNIC_WC_SUCCESS);
         rnic_expect_cqe(p.b->r, &p.b->recv_cq, 10 + i, RNIC_WC_SUCCESS);
     }
-    to_rts(p.b, 0x111, FOR_EVER, 0);
-    assert_works(&p);
-    pair_free(&p);
-}
-
-static void expect_retry_exceeded(Connection *c, uint64_t wr_id)
-{
-    rnic_expect_cqe(c->r, &c->send_cq, wr_id, RNIC_WC_RETRY_EXCEEDED);
-    rnic_wait_qp_state(c->r, &c->qp, RNIC_QPS_ERROR);
+    direct_to_rts(p.b, 0x111, FOR_EVER, 0);
+    direct_assert_works(&p);
+    direct_pair_free(&p);
 }
 
 /* No peer: not before the time is over, and only a WR misses it. */
 static void test_no_peer(void)
 {
-    Pair p = pair_up();
+    DirectPair p = direct_pair_up();
 
-    pair_a_rtr(&p);
-    to_rts(p.a, 0x222, 20, 1);  /* 4.29 s, twice */
+    direct_pair_a_rtr(&p);
+    direct_to_rts(p.a, 0x222, 20, 1);  /* 4.29 s, twice */
     connection_recv(p.a, 1, 0, LENGTH);
     rnic_pass_time(p.a->r, 20);
-    assert_quiet(p.a);
+    direct_assert_quiet(p.a);
     connection_post(p.a, RNIC_SQ_SEND, 2, 0, LENGTH);
     connection_post(p.a, RNIC_SQ_SEND, 3, 0, LENGTH);
     rnic_settle(p.a->r);
     rnic_pass_time(p.a->r, 8);
-    assert_quiet(p.a);
+    direct_assert_quiet(p.a);
     rnic_pass_time(p.a->r, 1);
-    expect_retry_exceeded(p.a, 2);
+    direct_expect_retry_exceeded(p.a, 2);
     rnic_expect_cqe(p.a->r, &p.a->send_cq, 3, RNIC_WC_FLUSHED);
     rnic_expect_cqe(p.a->r, &p.a->recv_cq, 1, RNIC_WC_FLUSHED);
-    assert_quiet(p.a);
+    direct_assert_quiet(p.a);
 
     /* It has given up: it does not answer. */
-    pair_b_rtr(&p);
-    to_rts(p.b, 0x111, FOR_EVER, 0);
+    direct_pair_b_rtr(&p);
+    direct_to_rts(p.b, 0x111, FOR_EVER, 0);
     rnic_pass_time(p.a->r, 10);
     g_assert_cmpint(rnic_qp_state(p.b->r, &p.b->qp), ==, RNIC_QPS_IDLE);
 
     /* Then it is used again. */
-    to_idle(p.a);
-    pair_a_rtr(&p);
-    to_rts(p.a, 0x222, FOR_EVER, 0);
-    assert_works(&p);
-    pair_free(&p);
+    direct_to_idle(p.a);
+    direct_pair_a_rtr(&p);
+    direct_to_rts(p.a, 0x222, FOR_EVER, 0);
+    direct_assert_works(&p);
+    direct_pair_free(&p);
 }
 
 /* Timeout zero: for ever. The shortest one: the devices have a moment. */
 static void test_timeouts(void)
 {
-    Pair p = pair_up();
+    DirectPair p = direct_pair_up();
 
-    pair_a_rtr(&p);
-    to_rts(p.a, 0x222, FOR_EVER, 7);
+    direct_pair_a_rtr(&p);
+    direct_to_rts(p.a, 0x222, FOR_EVER, 7);
     connection_post(p.a, RNIC_SQ_SEND, 2, 0, LENGTH);
     rnic_pass_time(p.a->r, 120);
-    assert_quiet(p.a);
-    to_idle(p.a);
+    direct_assert_quiet(p.a);
+    direct_to_idle(p.a);
 
-    pair_a_rtr(&p);
-    to_rts(p.a, 0x222, 1, 0);
+    direct_pair_a_rtr(&p);
+    direct_to_rts(p.a, 0x222, 1, 0);
     connection_post(p.a, RNIC_SQ_SEND, 3, 0, LENGTH);
     rnic_settle(p.a->r);
-    assert_quiet(p.a);
+    direct_assert_quiet(p.a);
     rnic_pass_time(p.a->r, 1);
-    expect_retry_exceeded(p.a, 3);
-    to_idle(p.a);
+    direct_expect_retry_exceeded(p.a, 3);
+    direct_to_idle(p.a);
 
     /* The time of an earlier use is not that of the next one. */
-    pair_a_rtr(&p);
-    to_rts(p.a, 0x222, 18, 0);  /* 1.07 s */
+    direct_pair_a_rtr(&p);
+    direct_to_rts(p.a, 0x222, 18, 0);  /* 1.07 s */
     connection_post(p.a, RNIC_SQ_SEND, 4, 0, LENGTH);
     rnic_settle(p.a->r);
-    to_idle(p.a);
-    pair_a_rtr(&p);
-    to_rts(p.a, 0x222, 22, 0);
+    direct_to_idle(p.a);
+    direct_pair_a_rtr(&p);
+    direct_to_rts(p.a, 0x222, 22, 0);
     connection_post(p.a, RNIC_SQ_SEND, 5, 0, LENGTH);
     rnic_pass_time(p.a->r, 4);
-    assert_quiet(p.a);
-    pair_free(&p);
+    direct_assert_quiet(p.a);
+    direct_pair_free(&p);
+}
+
+/* RTS given again: its time to wait for the peer, and its ORD, count from then on. */
+static void test_rts_again(void)
+{
+    Connection *c = connection_prepare(NULL);
+    int listener;
+    struct rnic_admin_sqe sqe;
+    WirePeer *peer;
+    WireRead read;
+
+    direct_to_rtr(c, OURS, PEERS, 5, 1);
+    direct_to_rts(c, 2, 24, 7);     /* 68 s, eight times */
+    connection_post(c, RNIC_SQ_SEND, 1, 0, LENGTH);
+    rnic_settle(c->r);
+    direct_to_rts(c, 2, 20, 0);     /* 4.3 s */
+    rnic_settle(c->r);
+    rnic_pass_time(c->r, 4);
+    direct_assert_quiet(c);
+    rnic_pass_time(c->r, 1);
+    direct_expect_retry_exceeded(c, 1);
+    direct_to_idle(c);
+
+    direct_to_rtr(c, OURS, PEERS, 5, 1);
+    direct_to_rts(c, 2, 20, 0);
+    connection_post(c, RNIC_SQ_SEND, 2, 0, LENGTH);
+    rnic_settle(c->r);
+    direct_to_rts(c, 2, FOR_EVER, 0);
+    rnic_pass_time(c->r, 60);
+    direct_assert_quiet(c);
+    direct_to_idle(c);
+
+    listener = wire_listen_at(PEERS, DIRECT_PORT);
+    peer = direct_meet_dial(c, listener);
+    sqe = direct_send_command(&c->qp, 0x654321, FOR_EVER, 0);
+    sqe.direct_send.ord = cpu_to_le16(1);
+    g_assert_cmpuint(rnic_admin(c->r, &sqe, NULL), ==, RNIC_ST_OK);
+    connection_post(c, RNIC_SQ_RDMA_READ, 3, 0, LENGTH);
+    connection_post(c, RNIC_SQ_RDMA_READ, 4, 0, LENGTH);
+    wire_get_read_request(peer, 1, &read);
+    wire_expect_silence(peer);
+    sqe.direct_send.ord = cpu_to_le16(4);
+    g_assert_cmpuint(rnic_admin(c->r, &sqe, NULL), ==, RNIC_ST_OK);
+    wire_get_read_request(peer, 2, &read);
+    wire_close(peer);
+    close(listener);
+    connection_free(c);
 }
 
 /* ---------------------------------------------------------------- mismatch */
@@ -510,86 +344,86 @@ static void test_timeouts(void)
 /* A wrong PSN concerns one direction, and only its first WR shows it. */
 static void test_wrong_psn(void)
 {
-    Pair p = pair_up();
+    DirectPair p = direct_pair_up();
 
     for (unsigned early = 0; early < 2; early++) {
         if (early) {
-            pair_a_rtr(&p);
-            to_rts(p.a, 0x223, FOR_EVER, 7);
-            pair_b_rtr(&p);
+            direct_pair_a_rtr(&p);
+            direct_to_rts(p.a, 0x223, FOR_EVER, 7);
+            direct_pair_b_rtr(&p);
         } else {
-            pair_a_rtr(&p);
-            pair_b_rtr(&p);
+            direct_pair_a_rtr(&p);
+            direct_pair_b_rtr(&p);
             rnic_wait_qp_state(p.a->r, &p.a->qp, RNIC_QPS_RTS);
-            to_rts(p.a, 0x223, FOR_EVER, 7);
+            direct_to_rts(p.a, 0x223, FOR_EVER, 7);
         }
-        to_rts(p.b, 0x111, FOR_EVER, 0);
-        deliver(p.b, p.a, 5, true);
-        assert_quiet(p.a);
+        direct_to_rts(p.b, 0x111, FOR_EVER, 0);
+        direct_deliver(p.b, p.a, 5, true);
+        direct_assert_quiet(p.a);
         connection_recv(p.b, 6, 0, LENGTH);
         connection_post(p.a, RNIC_SQ_SEND, 7, 0, LENGTH);
         connection_post(p.a, RNIC_SQ_SEND, 8, 0, LENGTH);
-        expect_retry_exceeded(p.a, 7);
+        direct_expect_retry_exceeded(p.a, 7);
         rnic_expect_cqe(p.a->r, &p.a->send_cq, 8, RNIC_WC_FLUSHED);
-        assert_quiet(p.a);
+        direct_assert_quiet(p.a);
         /* The other end learns of it when it sends. */
         rnic_wait_qp_state(p.b->r, &p.b->qp, RNIC_QPS_IDLE);
-        assert_quiet(p.b);
+        direct_assert_quiet(p.b);
         connection_post(p.b, RNIC_SQ_SEND, 9, 0, LENGTH);
-        expect_retry_exceeded(p.b, 9);
+        direct_expect_retry_exceeded(p.b, 9);
         rnic_expect_cqe(p.b->r, &p.b->recv_cq, 6, RNIC_WC_FLUSHED);
-        to_idle(p.a);
-        to_idle(p.b);
+        direct_to_idle(p.a);
+        direct_to_idle(p.b);
     }
-    pair_free(&p);
+    direct_pair_free(&p);
 }
 
 static void test_wrong_qpn(void)
 {
-    Pair p = pair_up();
+    DirectPair p = direct_pair_up();
     Connection *other = connection_prepare_second(p.b, NULL);
 
     /* The other QP exists and waits for somebody else; then it does not wait. */
-    to_rtr(p.a, OURS, PEERS, other->qp.number, 0x111);
-    to_rts(p.a, 0x222, 20, 0);
-    to_rtr(other, PEERS, OURS, p.a->qp.number + 77, 0x222);
-    pair_b_rtr(&p);
+    direct_to_rtr(p.a, OURS, PEERS, other->qp.number, 0x111);
+    direct_to_rts(p.a, 0x222, 20, 0);
+    direct_to_rtr(other, PEERS, OURS, p.a->qp.number + 77, 0x222);
+    direct_pair_b_rtr(&p);
     connection_post(p.a, RNIC_SQ_SEND, 1, 0, LENGTH);
     rnic_pass_time(p.a->r, 3);
     g_assert_cmpint(rnic_qp_state(p.a->r, &p.a->qp), ==, RNIC_QPS_IDLE);
     g_assert_cmpint(rnic_qp_state(p.b->r, &p.b->qp), ==, RNIC_QPS_IDLE);
     g_assert_cmpint(rnic_qp_state(p.b->r, &other->qp), ==, RNIC_QPS_IDLE);
-    assert_quiet(p.a);
+    direct_assert_quiet(p.a);
     rnic_pass_time(p.a->r, 3);
-    expect_retry_exceeded(p.a, 1);
+    direct_expect_retry_exceeded(p.a, 1);
 
-    to_idle(p.a);
-    pair_a_rtr(&p);
-    to_rts(p.a, 0x222, FOR_EVER, 0);
-    to_rts(p.b, 0x111, FOR_EVER, 0);
-    assert_works(&p);
+    direct_to_idle(p.a);
+    direct_pair_a_rtr(&p);
+    direct_to_rts(p.a, 0x222, FOR_EVER, 0);
+    direct_to_rts(p.b, 0x111, FOR_EVER, 0);
+    direct_assert_works(&p);
     connection_free_second(other);
-    pair_free(&p);
+    direct_pair_free(&p);
 }
 
 /* ----------------------------------------------------------------- to oneself */
 
 static void test_one_device(void)
 {
-    Pair p = { .a = connection_prepare(NULL) };
+    DirectPair p = { .a = connection_prepare(NULL) };
 
     p.b = connection_prepare_second(p.a, NULL);
     for (unsigned i = 0; i < 4; i++) {
         Connection *first = i % 2 ? p.a : p.b;
         Connection *second = i % 2 ? p.b : p.a;
 
-        to_rtr(first, OURS, OURS, second->qp.number, 3);
-        to_rtr(second, OURS, OURS, first->qp.number, 4);
-        to_rts(first, 4, FOR_EVER, 0);
-        to_rts(second, 3, FOR_EVER, 0);
-        assert_works(&p);
-        to_idle(p.a);
-        to_idle(p.b);
+        direct_to_rtr(first, OURS, OURS, second->qp.number, 3);
+        direct_to_rtr(second, OURS, OURS, first->qp.number, 4);
+        direct_to_rts(first, 4, FOR_EVER, 0);
+        direct_to_rts(second, 3, FOR_EVER, 0);
+        direct_assert_works(&p);
+        direct_to_idle(p.a);
+        direct_to_idle(p.b);
     }
     connection_free_second(p.b);
     connection_free(p.a);
@@ -599,12 +433,12 @@ static void test_one_device(void)
 static void test_own_peer(void)
 {
     Connection *c = connection_prepare(NULL);
-    Pair p = { .a = c, .b = c };
+    DirectPair p = { .a = c, .b = c };
 
     for (unsigned i = 0; i < 3; i++) {
-        to_rtr(c, OURS, OURS, c->qp.number, 5);
-        to_rts(c, 5, FOR_EVER, 0);
-        assert_works(&p);
+        direct_to_rtr(c, OURS, OURS, c->qp.number, 5);
+        direct_to_rts(c, 5, FOR_EVER, 0);
+        direct_assert_works(&p);
         /* More than a socket holds. */
         for (unsigned k = 0; k < 8; k++) {
             RnicWr wr = connection_wr(c, RNIC_SQ_RDMA_WRITE, k, 0,
@@ -617,13 +451,13 @@ static void test_own_peer(void)
         for (unsigned k = 0; k < 8; k++) {
             rnic_expect_cqe(c->r, &c->send_cq, k, RNIC_WC_SUCCESS);
         }
-        to_idle(c);
+        direct_to_idle(c);
     }
     /* The wrong PSN. */
-    to_rtr(c, OURS, OURS, c->qp.number, 5);
-    to_rts(c, 6, FOR_EVER, 0);
+    direct_to_rtr(c, OURS, OURS, c->qp.number, 5);
+    direct_to_rts(c, 6, FOR_EVER, 0);
     connection_post(c, RNIC_SQ_SEND, 9, 0, LENGTH);
-    expect_retry_exceeded(c, 9);
+    direct_expect_retry_exceeded(c, 9);
     connection_free(c);
 }
 
@@ -657,31 +491,31 @@ static void depart(Connection *c, Departure how)
 static void test_peer_goes(void)
 {
     for (Departure how = 0; how < DEPARTURES; how++) {
-        Pair p = pair_up();
+        DirectPair p = direct_pair_up();
 
-        pair_connect(&p);
-        assert_works(&p);
+        direct_pair_connect(&p);
+        direct_assert_works(&p);
         connection_recv(p.a, 29, 0, LENGTH);
         depart(p.b, how);
         rnic_wait_qp_state(p.a->r, &p.a->qp, RNIC_QPS_IDLE);
-        assert_quiet(p.a);
+        direct_assert_quiet(p.a);
         rnic_pass_time(p.a->r, 20);
-        assert_quiet(p.a);
+        direct_assert_quiet(p.a);
         connection_post(p.a, RNIC_SQ_SEND, 30, 0, LENGTH);
-        expect_retry_exceeded(p.a, 30);
+        direct_expect_retry_exceeded(p.a, 30);
         rnic_expect_cqe(p.a->r, &p.a->recv_cq, 29, RNIC_WC_FLUSHED);
-        assert_quiet(p.a);
-        pair_free(&p);
+        direct_assert_quiet(p.a);
+        direct_pair_free(&p);
     }
 }
 
 /* What has completed arrives, though the QP goes to Error at once. */
 static void test_sent_before_error(void)
 {
-    Pair p = pair_up();
+    DirectPair p = direct_pair_up();
     enum { COUNT = 20 };
 
-    pair_connect(&p);
+    direct_pair_connect(&p);
     for (unsigned i = 0; i < COUNT; i++) {
         connection_recv(p.b, 100 + i, 0, 8192);
     }
@@ -691,21 +525,21 @@ static void test_sent_before_error(void)
     for (unsigned i = 0; i < COUNT; i++) {
         rnic_expect_cqe(p.a->r, &p.a->send_cq, i, RNIC_WC_SUCCESS);
     }
-    to_idle(p.a);
+    direct_to_idle(p.a);
     for (unsigned i = 0; i < COUNT; i++) {
         rnic_expect_cqe(p.b->r, &p.b->recv_cq, 100 + i, RNIC_WC_SUCCESS);
     }
-    pair_free(&p);
+    direct_pair_free(&p);
 }
 
 /* Nothing is left of what was under way. */
 static void test_given_up(void)
 {
     for (Departure how = 0; how < DEPARTURES; how++) {
-        Pair p = pair_up();
+        DirectPair p = direct_pair_up();
 
-        pair_a_rtr(&p);
-        to_rts(p.a, 0x222, 20, 7);
+        direct_pair_a_rtr(&p);
+        direct_to_rts(p.a, 0x222, 20, 7);
         connection_post(p.a, RNIC_SQ_SEND, 1, 0, LENGTH);
         rnic_settle(p.a->r);
         depart(p.a, how);
@@ -715,127 +549,17 @@ static void test_given_up(void)
         }
         if (how == TO_ERROR) {
             rnic_expect_cqe(p.a->r, &p.a->send_cq, 1, RNIC_WC_FLUSHED);
-            to_idle(p.a);
+            direct_to_idle(p.a);
         }
-        pair_b_rtr(&p);
-        to_rts(p.b, 0x111, FOR_EVER, 0);
+        direct_pair_b_rtr(&p);
+        direct_to_rts(p.b, 0x111, FOR_EVER, 0);
         rnic_pass_time(p.a->r, 2);
         g_assert_cmpint(rnic_qp_state(p.b->r, &p.b->qp), ==, RNIC_QPS_IDLE);
-        pair_free(&p);
+        direct_pair_free(&p);
     }
 }
 
 /* ------------------------------------------- a peer that the test speaks for */
-
-static void put_be32(uint8_t *at, uint32_t value)
-{
-    for (int i = 0; i < 4; i++) {
-        at[i] = value >> (24 - 8 * i);
-    }
-}
-
-static void put_gid(uint8_t *at, unsigned host)
-{
-    memset(at, 0, 10);
-    memset(at + 10, 0xff, 2);
-    put_be32(at + 12, wire_guest_ip(host));
-}
-
-static void private_data(uint8_t *data, unsigned from, unsigned to,
-                         uint32_t from_qpn, uint32_t to_qpn, uint32_t psn)
-{
-    memset(data, 0, DATA_LEN);
-    memcpy(data, "RNDC", 4);
-    data[4] = 1;
-    put_be32(data + AT_FROM_QPN, from_qpn);
-    put_be32(data + AT_TO_QPN, to_qpn);
-    put_be32(data + AT_PSN, psn);
-    put_gid(data + AT_FROM_GID, from);
-    put_gid(data + AT_TO_GID, to);
-}
-
-static void peers_data(Connection *c, WireMpa *mpa, uint32_t peer_qpn,
-                       uint32_t psn)
-{
-    mpa->length = DATA_LEN;
-    private_data(mpa->data, PEERS, OURS, peer_qpn, c->qp.number, psn);
-}
-
-static WireMpa peers_request(Connection *c, uint32_t peer_qpn, uint32_t psn)
-{
-    WireMpa request = wire_mpa_request();
-
-    request.ird |= WIRE_MPA2_A;
-    request.ord |= WIRE_MPA2_C | WIRE_MPA2_D;
-    peers_data(c, &request, peer_qpn, psn);
-    return request;
-}
-
-/* The device's own frame has this reason, or zero. */
-static void assert_data(Connection *c, const WireMpa *mpa, uint32_t peer_qpn,
-                        uint32_t psn, uint8_t reason)
-{
-    uint8_t expected[DATA_LEN];
-
-    private_data(expected, OURS, PEERS, c->qp.number, peer_qpn, psn);
-    expected[AT_REASON] = reason;
-    g_assert_true(mpa->enhanced);
-    g_assert_cmpint(mpa->revision, ==, 2);
-    g_assert_cmpmem(mpa->data, mpa->length, expected, DATA_LEN);
-}
-
-static WirePeer *dialed(Connection *c, int listener, uint32_t peer_qpn,
-                        uint32_t psn)
-{
-    WirePeer *peer = wire_accept(c->r->qts, listener);
-    WireMpa request;
-
-    wire_mpa_get(peer, &request);
-    g_assert_false(request.reply);
-    g_assert_cmphex(request.ird & WIRE_MPA2_A, !=, 0);
-    g_assert_cmphex(request.ord & WIRE_MPA2_C, !=, 0);
-    assert_data(c, &request, peer_qpn, psn, 0);
-    return peer;
-}
-
-static WireMpa peers_reply(Connection *c, uint32_t peer_qpn, uint32_t psn)
-{
-    WireMpa reply = { .reply = true, .revision = 2, .enhanced = true,
-                      .ird = 4 | WIRE_MPA2_A, .ord = 4 | WIRE_MPA2_C };
-
-    peers_data(c, &reply, peer_qpn, psn);
-    return reply;
-}
-
-/* A Send each way; the RTR, if there was one, has been read. */
-static void exchange(Connection *c, WirePeer *peer)
-{
-    uint8_t data[LENGTH], got[LENGTH];
-
-    rnic_pattern(data, LENGTH, 1);
-    connection_recv(c, 50, 0, LENGTH);
-    wire_put_send(peer, WIRE_SEND, 0, data, LENGTH);
-    rnic_expect_cqe(c->r, &c->recv_cq, 50, RNIC_WC_SUCCESS);
-    connection_peek(c, 0, got, LENGTH);
-    g_assert_cmpmem(got, LENGTH, data, LENGTH);
-    connection_post(c, RNIC_SQ_SEND, 51, 0, LENGTH);
-    g_assert_cmpuint(wire_get_send(peer, WIRE_SEND, 1, got, LENGTH), ==,
-                     LENGTH);
-    rnic_expect_cqe(c->r, &c->send_cq, 51, RNIC_WC_SUCCESS);
-}
-
-/* To the QP of @c; the peer has the QP 0xabcdef. */
-static WirePeer *meet_dial(Connection *c, int listener)
-{
-    WireMpa reply = peers_reply(c, 0xabcdef, 0x654321);
-    WirePeer *peer;
-
-    to_rtr(c, OURS, PEERS, 0xabcdef, 0x123456);
-    peer = dialed(c, listener, 0xabcdef, 0x123456);
-    wire_mpa_put(peer, &reply);
-    wire_get_tagged(peer, WIRE_WRITE, 0, 0, NULL, 0);
-    return peer;
-}
 
 /*
  * A peer goes in the middle of a message.  Its receive is flushed; the next one is
@@ -844,13 +568,13 @@ static WirePeer *meet_dial(Connection *c, int listener)
 static void test_cut_message(void)
 {
     Connection *c = connection_prepare(NULL);
-    int listener = wire_listen_at(PEERS, PORT);
+    int listener = wire_listen_at(PEERS, DIRECT_PORT);
     uint8_t part[LENGTH] = { }, whole[LENGTH], got[LENGTH];
     const WireSegment first = {
         .opcode = WIRE_SEND, .ddp_version = 1, .rdmap_version = 1, .msn = 1,
         .length = LENGTH, .payload = part,
     };
-    WirePeer *peer = meet_dial(c, listener);
+    WirePeer *peer = direct_meet_dial(c, listener);
 
     connection_recv(c, 60, 0, 2 * LENGTH);
     connection_recv(c, 61, 0, LENGTH);
@@ -858,11 +582,11 @@ static void test_cut_message(void)
     wire_close(peer);
     rnic_expect_cqe(c->r, &c->recv_cq, 60, RNIC_WC_FLUSHED);
     rnic_wait_qp_state(c->r, &c->qp, RNIC_QPS_IDLE);
-    assert_quiet(c);
+    direct_assert_quiet(c);
     g_assert_cmpuint(rnic_modify_qp_state(c->r, &c->qp, RNIC_QPS_IDLE), ==,
                      RNIC_ST_OK);
-    peer = meet_dial(c, listener);
-    assert_quiet(c);
+    peer = direct_meet_dial(c, listener);
+    direct_assert_quiet(c);
     rnic_pattern(whole, LENGTH, 7);
     wire_put_send(peer, WIRE_SEND, 0, whole, LENGTH);
     rnic_expect_cqe(c->r, &c->recv_cq, 61, RNIC_WC_SUCCESS);
@@ -881,18 +605,18 @@ static void test_dials(void)
     for (unsigned i = 0; i < G_N_ELEMENTS(properties); i++) {
         Connection *c = connection_prepare(&(ConnectionOptions) {
             .properties = properties[i] });
-        int listener = wire_listen_at(PEERS, PORT);
-        WireMpa reply = peers_reply(c, 0xabcdef, 0x654321);
+        int listener = wire_listen_at(PEERS, DIRECT_PORT);
+        WireMpa reply = direct_peers_reply(c, 0xabcdef, 0x654321);
         WirePeer *peer;
 
-        to_rtr(c, OURS, PEERS, 0xabcdef, 0x123456);
-        peer = dialed(c, listener, 0xabcdef, 0x123456);
-        to_rts(c, 0x654321, FOR_EVER, 0);
+        direct_to_rtr(c, OURS, PEERS, 0xabcdef, 0x123456);
+        peer = direct_dialed(c, listener, 0xabcdef, 0x123456);
+        direct_to_rts(c, 0x654321, FOR_EVER, 0);
         wire_mpa_put(peer, &reply);
         /* RTR: an empty Write. */
         wire_get_tagged(peer, WIRE_WRITE, 0, 0, NULL, 0);
-        exchange(c, peer);
-        assert_quiet(c);
+        direct_exchange(c, peer);
+        direct_assert_quiet(c);
         wire_close(peer);
         close(listener);
         connection_free(c);
@@ -903,36 +627,36 @@ static void test_dials(void)
 static void test_answers(void)
 {
     Connection *c = connection_prepare(NULL);
-    WireMpa request = peers_request(c, 0xabcdef, 0x654321), reply;
+    WireMpa request = direct_peers_request(c, 0xabcdef, 0x654321), reply;
     WirePeer *peer;
 
-    to_rtr(c, OURS, PEERS, 0xabcdef, 0x123456);
-    to_rts(c, 0x654321, FOR_EVER, 0);
+    direct_to_rtr(c, OURS, PEERS, 0xabcdef, 0x123456);
+    direct_to_rts(c, 0x654321, FOR_EVER, 0);
     rnic_settle(c->r);
-    peer = wire_connect(c->r->qts, PEERS, OURS, PORT);
+    peer = wire_connect(c->r->qts, PEERS, OURS, DIRECT_PORT);
     wire_mpa_put(peer, &request);
     wire_mpa_get(peer, &reply);
     g_assert_true(reply.reply);
     g_assert_false(reply.reject);
-    assert_data(c, &reply, 0xabcdef, 0x123456, 0);
+    direct_assert_data(c, &reply, 0xabcdef, 0x123456, 0);
     wire_put_write(peer, 0, 0, NULL, 0);
-    exchange(c, peer);
-    assert_quiet(c);
+    direct_exchange(c, peer);
+    direct_assert_quiet(c);
     /* The QP does not wait any more. */
     {
-        WirePeer *again = wire_connect(c->r->qts, PEERS, OURS, PORT);
+        WirePeer *again = wire_connect(c->r->qts, PEERS, OURS, DIRECT_PORT);
 
         wire_mpa_put(again, &request);
         wire_mpa_get(again, &reply);
         g_assert_true(reply.reject);
-        g_assert_cmpint(reply.data[AT_REASON], ==, REASON_NO_QP);
+        g_assert_cmpint(reply.data[DIRECT_AT_REASON], ==, DIRECT_REASON_NO_QP);
         g_assert_cmpint(wire_end(again), ==, WIRE_FIN);
         wire_close(again);
     }
     wire_abort(peer);
     rnic_wait_qp_state(c->r, &c->qp, RNIC_QPS_IDLE);
     connection_post(c, RNIC_SQ_SEND, 60, 0, LENGTH);
-    expect_retry_exceeded(c, 60);
+    direct_expect_retry_exceeded(c, 60);
     connection_free(c);
 }
 
@@ -940,14 +664,14 @@ static void test_answers(void)
 static void test_peer_killed(void)
 {
     Connection *c = connection_prepare(NULL);
-    WireMpa request = peers_request(c, 7, 0x654321), reply;
+    WireMpa request = direct_peers_request(c, 7, 0x654321), reply;
     WirePeer *peer;
     WireRead read;
 
-    to_rtr(c, OURS, PEERS, 7, 0x123456);
-    to_rts(c, 0x654321, FOR_EVER, 0);
+    direct_to_rtr(c, OURS, PEERS, 7, 0x123456);
+    direct_to_rts(c, 0x654321, FOR_EVER, 0);
     rnic_settle(c->r);
-    peer = wire_connect(c->r->qts, PEERS, OURS, PORT);
+    peer = wire_connect(c->r->qts, PEERS, OURS, DIRECT_PORT);
     wire_mpa_put(peer, &request);
     wire_mpa_get(peer, &reply);
     g_assert_false(reply.reject);
@@ -957,12 +681,12 @@ static void test_peer_killed(void)
     connection_post(c, RNIC_SQ_SEND, 3, 0, 64);
     wire_get_read_request(peer, 1, &read);
     rnic_settle(c->r);
-    assert_quiet(c);
+    direct_assert_quiet(c);
     wire_abort(peer);
-    expect_retry_exceeded(c, 2);
+    direct_expect_retry_exceeded(c, 2);
     rnic_expect_cqe(c->r, &c->send_cq, 3, RNIC_WC_FLUSHED);
     rnic_expect_cqe(c->r, &c->recv_cq, 1, RNIC_WC_FLUSHED);
-    assert_quiet(c);
+    direct_assert_quiet(c);
     connection_free(c);
 }
 
@@ -970,44 +694,44 @@ static void test_peer_killed(void)
 static void test_tie(void)
 {
     Connection *c = connection_prepare(NULL);
-    int listener = wire_listen_at(PEERS, PORT);
+    int listener = wire_listen_at(PEERS, DIRECT_PORT);
     uint32_t high = c->qp.number + 1, low = c->qp.number - 1;
     WireMpa request, reply;
     WirePeer *ours, *theirs;
 
     /* Ours wins; when it fails all the same, the next one follows at once. */
-    to_rtr(c, OURS, PEERS, high, 1);
-    to_rts(c, 2, FOR_EVER, 0);
-    ours = dialed(c, listener, high, 1);
-    theirs = wire_connect(c->r->qts, PEERS, OURS, PORT);
-    request = peers_request(c, high, 2);
+    direct_to_rtr(c, OURS, PEERS, high, 1);
+    direct_to_rts(c, 2, FOR_EVER, 0);
+    ours = direct_dialed(c, listener, high, 1);
+    theirs = wire_connect(c->r->qts, PEERS, OURS, DIRECT_PORT);
+    request = direct_peers_request(c, high, 2);
     wire_mpa_put(theirs, &request);
     wire_mpa_get(theirs, &reply);
     g_assert_true(reply.reject);
-    g_assert_cmpint(reply.data[AT_REASON], ==, REASON_BUSY);
+    g_assert_cmpint(reply.data[DIRECT_AT_REASON], ==, DIRECT_REASON_BUSY);
     wire_close(theirs);
     wire_abort(ours);
-    ours = dialed(c, listener, high, 1);
-    reply = peers_reply(c, high, 2);
+    ours = direct_dialed(c, listener, high, 1);
+    reply = direct_peers_reply(c, high, 2);
     wire_mpa_put(ours, &reply);
     wire_get_tagged(ours, WIRE_WRITE, 0, 0, NULL, 0);
-    exchange(c, ours);
+    direct_exchange(c, ours);
     wire_close(ours);
-    to_idle(c);
+    direct_to_idle(c);
 
     /* The peer's wins: ours ends. */
-    to_rtr(c, OURS, PEERS, low, 1);
-    to_rts(c, 2, FOR_EVER, 0);
-    ours = dialed(c, listener, low, 1);
-    theirs = wire_connect(c->r->qts, PEERS, OURS, PORT);
-    request = peers_request(c, low, 2);
+    direct_to_rtr(c, OURS, PEERS, low, 1);
+    direct_to_rts(c, 2, FOR_EVER, 0);
+    ours = direct_dialed(c, listener, low, 1);
+    theirs = wire_connect(c->r->qts, PEERS, OURS, DIRECT_PORT);
+    request = direct_peers_request(c, low, 2);
     wire_mpa_put(theirs, &request);
     wire_mpa_get(theirs, &reply);
     g_assert_false(reply.reject);
     wire_expect_end(ours);
     wire_close(ours);
     wire_put_write(theirs, 0, 0, NULL, 0);
-    exchange(c, theirs);
+    direct_exchange(c, theirs);
     wire_close(theirs);
     close(listener);
     connection_free(c);
@@ -1017,19 +741,19 @@ static void test_tie(void)
 static void test_dials_again(void)
 {
     Connection *c = connection_prepare(NULL);
-    int listener = wire_listen_at(PEERS, PORT);
-    WireMpa reply = peers_reply(c, 5, 2);
+    int listener = wire_listen_at(PEERS, DIRECT_PORT);
+    WireMpa reply = direct_peers_reply(c, 5, 2);
     unsigned attempts = 0;
     struct pollfd p = { .fd = listener, .events = POLLIN };
     WirePeer *peer;
 
     reply.reject = true;
-    reply.data[AT_REASON] = REASON_NO_QP;
-    to_rtr(c, OURS, PEERS, 5, 1);
+    reply.data[DIRECT_AT_REASON] = DIRECT_REASON_NO_QP;
+    direct_to_rtr(c, OURS, PEERS, 5, 1);
     for (unsigned i = 0; i < 60; i++) {
         rnic_pass_time(c->r, 1);
         while (poll(&p, 1, 1) > 0) {
-            peer = dialed(c, listener, 5, 1);
+            peer = direct_dialed(c, listener, 5, 1);
             wire_mpa_put(peer, &reply);
             wire_close(peer);
             attempts++;
@@ -1051,68 +775,104 @@ static void test_hostile_requests(void)
         uint8_t flip;
         uint8_t reason;
     } octets[] = {
-        { 0, 0x01, REASON_NOT_UNDERSTOOD },
-        { 3, 0x80, REASON_NOT_UNDERSTOOD },
-        { 4, 0x03, REASON_NOT_UNDERSTOOD },
-        { AT_FROM_QPN, 0x80, REASON_MISMATCH },
-        { AT_FROM_QPN + 3, 0x01, REASON_MISMATCH },
-        { AT_TO_QPN, 0x80, REASON_NO_QP },
-        { AT_TO_QPN + 3, 0x40, REASON_NO_QP },
+        { 0, 0x01, DIRECT_REASON_NOT_UNDERSTOOD },
+        { 3, 0x80, DIRECT_REASON_NOT_UNDERSTOOD },
+        { 4, 0x03, DIRECT_REASON_NOT_UNDERSTOOD },
+        { DIRECT_AT_FROM_QPN, 0x80, DIRECT_REASON_MISMATCH },
+        { DIRECT_AT_FROM_QPN + 3, 0x01, DIRECT_REASON_MISMATCH },
+        { DIRECT_AT_TO_QPN, 0x80, DIRECT_REASON_NO_QP },
+        { DIRECT_AT_TO_QPN + 3, 0x40, DIRECT_REASON_NO_QP },
     };
     static const uint16_t lengths[] = { 0, 1, 55, 57, 508 };
     Connection *c = connection_prepare(NULL);
     WirePeer *peer;
     WireMpa reply;
 
-    to_rtr(c, OURS, PEERS, 5, 1);
-    to_rts(c, 2, FOR_EVER, 0);
+    direct_to_rtr(c, OURS, PEERS, 5, 1);
+    direct_to_rts(c, 2, FOR_EVER, 0);
     rnic_settle(c->r);
-    for (unsigned i = 0; i < G_N_ELEMENTS(octets) + G_N_ELEMENTS(lengths) + 1;
+    for (unsigned i = 0; i < G_N_ELEMENTS(octets) + G_N_ELEMENTS(lengths);
          i++) {
-        WireMpa request = peers_request(c, 5, 2);
-        unsigned from = PEERS;
-        uint8_t reason = REASON_NOT_UNDERSTOOD;
+        WireMpa request = direct_peers_request(c, 5, 2);
+        uint8_t reason = DIRECT_REASON_NOT_UNDERSTOOD;
 
         if (i < G_N_ELEMENTS(octets)) {
             request.data[octets[i].at] ^= octets[i].flip;
             reason = octets[i].reason;
-        } else if (i < G_N_ELEMENTS(octets) + G_N_ELEMENTS(lengths)) {
-            request.length = lengths[i - G_N_ELEMENTS(octets)];
         } else {
-            /* Right, but from another address. */
-            from = STRANGERS;
-            reason = REASON_MISMATCH;
+            request.length = lengths[i - G_N_ELEMENTS(octets)];
         }
-        peer = wire_connect(c->r->qts, from, OURS, PORT);
+        peer = wire_connect(c->r->qts, PEERS, OURS, DIRECT_PORT);
         wire_mpa_put(peer, &request);
         wire_mpa_get(peer, &reply);
         g_assert_true(reply.reject);
-        g_assert_cmpuint(reply.length, ==, DATA_LEN);
-        g_assert_cmpint(reply.data[AT_REASON], ==, reason);
+        g_assert_cmpuint(reply.length, ==, DIRECT_DATA_LEN);
+        g_assert_cmpint(reply.data[DIRECT_AT_REASON], ==, reason);
         g_assert_cmpint(wire_end(peer), ==, WIRE_FIN);
         wire_close(peer);
     }
     g_assert_cmpint(rnic_qp_state(c->r, &c->qp), ==, RNIC_QPS_IDLE);
-    assert_quiet(c);
+    direct_assert_quiet(c);
     connection_free(c);
 }
 
-/* Strangers that say nothing, half of it, or something else. */
-static void test_strangers(void)
+/* An address that no QP waits for is turned away unheard; the peer's own attempts
+ * cannot fill the device either. */
+static void test_crowded(void)
+{
+    enum { EACH = 8 };
+    Connection *c = connection_prepare(NULL);
+    WirePeer *silent[EACH], *peer;
+
+    direct_to_rtr(c, OURS, PEERS, 5, 1);
+    rnic_settle(c->r);
+    for (unsigned i = 0; i < 100; i++) {
+        peer = wire_connect(c->r->qts, STRANGERS, OURS, DIRECT_PORT);
+        wire_expect_end(peer);
+        wire_close(peer);
+    }
+    for (unsigned i = 0; i < EACH; i++) {
+        silent[i] = wire_connect(c->r->qts, PEERS, OURS, DIRECT_PORT);
+    }
+    RNIC_UNTIL(c->r, rnic_query_counters(c->r).endpoints == EACH);
+    peer = wire_connect(c->r->qts, PEERS, OURS, DIRECT_PORT);
+    wire_expect_end(peer);
+    wire_close(peer);
+    wire_close(silent[0]);
+    RNIC_UNTIL(c->r, rnic_query_counters(c->r).endpoints == EACH - 1);
+    peer = wire_connect(c->r->qts, PEERS, OURS, DIRECT_PORT);
+    {
+        WireMpa request = direct_peers_request(c, 5, 2), reply;
+
+        wire_mpa_put(peer, &request);
+        wire_mpa_get(peer, &reply);
+        g_assert_false(reply.reject);
+        wire_put_write(peer, 0, 0, NULL, 0);
+        direct_exchange(c, peer);
+    }
+    wire_close(peer);
+    for (unsigned i = 1; i < EACH; i++) {
+        wire_close(silent[i]);
+    }
+    connection_free(c);
+}
+
+/* Peers that say nothing, half of it, or something else. */
+static void test_strange_peers(void)
 {
     Connection *c = connection_prepare(NULL);
-    WireMpa request = peers_request(c, 5, 2), reply;
+    WireMpa request = direct_peers_request(c, 5, 2), reply;
     uint8_t octets[600];
     size_t length = wire_mpa_encode(&request, octets);
     WirePeer *silent, *half, *other, *peer;
 
-    to_rtr(c, OURS, PEERS, 5, 1);
-    to_rts(c, 2, FOR_EVER, 0);
+    direct_to_rtr(c, OURS, PEERS, 5, 1);
+    direct_to_rts(c, 2, FOR_EVER, 0);
     rnic_settle(c->r);
-    silent = wire_connect(c->r->qts, STRANGERS, OURS, PORT);
-    half = wire_connect(c->r->qts, PEERS, OURS, PORT);
+    silent = wire_connect(c->r->qts, PEERS, OURS, DIRECT_PORT);
+    half = wire_connect(c->r->qts, PEERS, OURS, DIRECT_PORT);
     wire_put(half, octets, length - 1);
-    other = wire_connect(c->r->qts, STRANGERS, OURS, PORT);
+    other = wire_connect(c->r->qts, PEERS, OURS, DIRECT_PORT);
     wire_put(other, "GET / HTTP/1.1\r\n\r\n1234567890", 28);
     wire_expect_end(other);
     RNIC_UNTIL(c->r, rnic_query_counters(c->r).endpoints == 2);
@@ -1124,16 +884,16 @@ static void test_strangers(void)
     wire_close(half);
     wire_close(other);
     /* A Request whose sender has gone is not accepted. */
-    peer = wire_connect(c->r->qts, PEERS, OURS, PORT);
+    peer = wire_connect(c->r->qts, PEERS, OURS, DIRECT_PORT);
     wire_put(peer, octets, length);
     wire_close(peer);
     rnic_settle(c->r);
-    peer = wire_connect(c->r->qts, PEERS, OURS, PORT);
+    peer = wire_connect(c->r->qts, PEERS, OURS, DIRECT_PORT);
     wire_mpa_put(peer, &request);
     wire_mpa_get(peer, &reply);
     if (!reply.reject) {
         wire_put_write(peer, 0, 0, NULL, 0);
-        exchange(c, peer);
+        direct_exchange(c, peer);
     }
     wire_close(peer);
     connection_free(c);
@@ -1142,17 +902,17 @@ static void test_strangers(void)
 /* Replies that are not those of the peer: the device dials again later. */
 static void test_hostile_replies(void)
 {
-    static const unsigned flips[] = { 0, 4, AT_FROM_QPN + 3, AT_TO_QPN + 3 };
+    static const unsigned flips[] = { 0, 4, DIRECT_AT_FROM_QPN + 3, DIRECT_AT_TO_QPN + 3 };
     Connection *c = connection_prepare(NULL);
-    int listener = wire_listen_at(PEERS, PORT);
+    int listener = wire_listen_at(PEERS, DIRECT_PORT);
     WireMpa reply;
     WirePeer *peer;
 
-    to_rtr(c, OURS, PEERS, 5, 1);
-    to_rts(c, 2, FOR_EVER, 0);
+    direct_to_rtr(c, OURS, PEERS, 5, 1);
+    direct_to_rts(c, 2, FOR_EVER, 0);
     for (unsigned i = 0; i < G_N_ELEMENTS(flips) + 1; i++) {
-        peer = dialed(c, listener, 5, 1);
-        reply = peers_reply(c, 5, 2);
+        peer = direct_dialed(c, listener, 5, 1);
+        reply = direct_peers_reply(c, 5, 2);
         if (i < G_N_ELEMENTS(flips)) {
             reply.data[flips[i]] ^= 2;
         } else {
@@ -1164,11 +924,11 @@ static void test_hostile_replies(void)
         g_assert_cmpint(rnic_qp_state(c->r, &c->qp), ==, RNIC_QPS_IDLE);
         rnic_pass_time(c->r, 9);
     }
-    peer = dialed(c, listener, 5, 1);
-    reply = peers_reply(c, 5, 2);
+    peer = direct_dialed(c, listener, 5, 1);
+    reply = direct_peers_reply(c, 5, 2);
     wire_mpa_put(peer, &reply);
     wire_get_tagged(peer, WIRE_WRITE, 0, 0, NULL, 0);
-    exchange(c, peer);
+    direct_exchange(c, peer);
     wire_close(peer);
     close(listener);
     connection_free(c);
@@ -1184,9 +944,9 @@ static uint16_t give(Connection *c, struct rnic_admin_sqe sqe)
 static void test_commands(void)
 {
     Connection *c = connection_prepare(NULL);
-    const struct rnic_admin_sqe rtr = connect_command(&c->qp, OURS, PEERS, 5,
-                                                      1);
-    const struct rnic_admin_sqe rts = send_command(&c->qp, 1, 14, 7);
+    const struct rnic_admin_sqe rtr = direct_connect_command(&c->qp, OURS, PEERS, 5,
+                                                             1);
+    const struct rnic_admin_sqe rts = direct_send_command(&c->qp, 1, 14, 7);
     struct rnic_admin_sqe sqe;
     int listener;
 
@@ -1212,13 +972,13 @@ static void test_commands(void)
     /* A refused one has changed nothing. */
     g_assert_cmpuint(rnic_query_counters(c->r).endpoints, ==, 0);
     g_assert_cmpuint(give(c, rts), ==, RNIC_ST_INVALID_STATE_CHANGE);
-    listener = wire_listen_at(OURS, PORT);
+    listener = wire_listen_at(OURS, DIRECT_PORT);
     g_assert_cmpuint(give(c, rtr), ==, RNIC_ST_ADDRESS_IN_USE);
     close(listener);
     /* The port is for direct connects only. */
-    g_assert_cmpuint(rnic_try_listen(c->r, wire_guest_ip(OURS), PORT, 1, NULL),
+    g_assert_cmpuint(rnic_try_listen(c->r, wire_guest_ip(OURS), DIRECT_PORT, 1, NULL),
                      ==, RNIC_ST_ADDRESS_IN_USE);
-    g_assert_cmpuint(rnic_try_connect(c->r, &c->qp, wire_guest_ip(PEERS), PORT,
+    g_assert_cmpuint(rnic_try_connect(c->r, &c->qp, wire_guest_ip(PEERS), DIRECT_PORT,
                                       1, 1, 1, NULL, 0), ==,
                      RNIC_ST_INVALID_ADDRESS);
 
@@ -1279,8 +1039,8 @@ static void move_crowd(Connection *c, unsigned local, unsigned remote,
     g_autofree struct rnic_admin_sqe *rts = g_new(struct rnic_admin_sqe, CROWD);
 
     for (unsigned i = 0; i < CROWD; i++) {
-        rtr[i] = connect_command(&qps[i], local, remote, peers[i].number, i);
-        rts[i] = send_command(&qps[i], i, 22, 7);
+        rtr[i] = direct_connect_command(&qps[i], local, remote, peers[i].number, i);
+        rts[i] = direct_send_command(&qps[i], i, 22, 7);
     }
     many(c->r, rtr);
     many(c->r, rts);
@@ -1291,12 +1051,12 @@ static void test_a_thousand(void)
     struct rlimit limit;
     g_autofree RnicQp *a = NULL;
     g_autofree RnicQp *b = NULL;
-    Pair p;
+    DirectPair p;
 
     g_assert_cmpint(getrlimit(RLIMIT_NOFILE, &limit), ==, 0);
     limit.rlim_cur = limit.rlim_max;
     g_assert_cmpint(setrlimit(RLIMIT_NOFILE, &limit), ==, 0);
-    p = pair_up();
+    p = direct_pair_up();
     a = crowd_qps(p.a);
     b = crowd_qps(p.b);
     move_crowd(p.a, OURS, PEERS, a, b);
@@ -1310,10 +1070,10 @@ static void test_a_thousand(void)
         rnic_expect_cqe(p.b->r, &p.b->recv_cq, i, RNIC_WC_SUCCESS);
         rnic_expect_cqe(p.a->r, &p.a->send_cq, i, RNIC_WC_SUCCESS);
     }
-    assert_quiet(p.a);
-    assert_quiet(p.b);
+    direct_assert_quiet(p.a);
+    direct_assert_quiet(p.b);
     g_assert_cmpuint(rnic_query_counters(p.a->r).endpoints, ==, 0);
-    pair_free(&p);
+    direct_pair_free(&p);
 }
 
 int main(int argc, char **argv)
@@ -1328,6 +1088,7 @@ int main(int argc, char **argv)
     qtest_add_func("rnic/direct/late-peer", test_late_peer);
     qtest_add_func("rnic/direct/no-peer", test_no_peer);
     qtest_add_func("rnic/direct/timeouts", test_timeouts);
+    qtest_add_func("rnic/direct/rts-again", test_rts_again);
     qtest_add_func("rnic/direct/wrong-psn", test_wrong_psn);
     qtest_add_func("rnic/direct/wrong-qpn", test_wrong_qpn);
     qtest_add_func("rnic/direct/one-device", test_one_device);
@@ -1342,7 +1103,8 @@ int main(int argc, char **argv)
     qtest_add_func("rnic/direct/tie", test_tie);
     qtest_add_func("rnic/direct/dials-again", test_dials_again);
     qtest_add_func("rnic/direct/hostile-requests", test_hostile_requests);
-    qtest_add_func("rnic/direct/strangers", test_strangers);
+    qtest_add_func("rnic/direct/crowded", test_crowded);
+    qtest_add_func("rnic/direct/strange-peers", test_strange_peers);
     qtest_add_func("rnic/direct/hostile-replies", test_hostile_replies);
     qtest_add_func("rnic/direct/commands", test_commands);
     qtest_add_func("rnic/direct/a-thousand", test_a_thousand);

@@ -333,6 +333,34 @@ static void test_rights(void)
     rnic_shows("V7.10.2-8 V7.10.2-9 V7.10.6.1-6 V7.10.6.2-4");
 }
 
+/*
+ * A QP whose driver asks for it binds a window to no remote right, as InfiniBand's
+ * may (manual, deviations): it is Valid, and refuses the peer.
+ */
+static void test_no_rights(void)
+{
+    ConnectionOptions options = stag_options;
+    World w = { };
+    StagBind bind;
+
+    options.enables = RNIC_QP_ENABLE_READ | RNIC_QP_ENABLE_WRITE |
+                      RNIC_QP_ENABLE_BIND | RNIC_QP_BIND_WITHOUT_RIGHTS;
+    w.c = connection_new(&options);
+    w.r = w.c->r;
+    w.mr = stag_region(w.r, 4);
+    w.mr.access = LR | LW | RR | RW | MB;
+    stag_register(w.r, &w.mr);
+    w.mw = stag_alloc_mw(w.r, w.r->pd, 0x11);
+    bind = usual(&w);
+    bind.access = 0;
+    g_assert_cmpuint(stag_bind(w.c, &bind), ==, RNIC_WC_SUCCESS);
+    g_assert_cmpint(stag_query_mw(w.r, bind.mw).valid, ==, 1);
+    wire_put_write(w.c->peer, bind.mw, bind.va, "x", 1);
+    wire_expect_terminate(w.c->peer, 0x1102);
+    rnic_expect_async(w.r, RNIC_AE_TAGGED_ACCESS, w.c->qp.number);
+    connection_free(w.c);
+}
+
 /* A window with less than its region: it counts, the region's do not. */
 static void test_rights_of_window_only(void)
 {
@@ -1291,6 +1319,7 @@ int main(int argc, char **argv)
     qtest_add_func("rnic/window/ranges", test_ranges);
     qtest_add_func("rnic/window/keys", test_keys);
     qtest_add_func("rnic/window/rights", test_rights);
+    qtest_add_func("rnic/window/no-rights", test_no_rights);
     qtest_add_func("rnic/window/rights-of-window-only",
                    test_rights_of_window_only);
     qtest_add_func("rnic/window/qp-enables", test_qp_enables);

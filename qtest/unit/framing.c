@@ -568,6 +568,63 @@ static void test_direct(void)
     g_assert_false(iwarp_rx_placed(&rx, 1));
 }
 
+/* What is behind a segment that its receiver does not take yet: a Write of 10 octets
+ * and one of none, each whole; of the last one the CRC is missing. */
+static void test_look_ahead(void)
+{
+    g_autoptr(GByteArray) octets = hex(
+        "0015 4143 00000000 00000000 00000001 00000000 616263 00 00000000"
+        "0018 c140 00000001 0000000000000010 00010203040506070809 0000 00000000"
+        "000e c140 00000000 0100000000000005 00000000"
+        "000e c140 00000000 0100000000000006 00000000");
+    enum { SEND = 28, WRITE = 32, EMPTY = 20 };
+
+    for (guint crc = 0; crc < 2; crc++) {
+        for (gsize len = SEND; len < octets->len; len++) {
+            g_autofree guint8 *buffer = g_malloc(IWARP_RX_BUFFER_MIN);
+            IwarpRxConfig config = { .buffer = buffer,
+                                     .buffer_size = IWARP_RX_BUFFER_MIN,
+                                     .opcodes = IWARP_OPS_RFC5040 };
+            IwarpSegment ahead;
+            gsize at = 0;
+            IwarpRx rx;
+
+            if (crc) {
+                /* Of the Send the right one, of the others a wrong one. */
+                guint32 right = GUINT32_TO_LE(plain_crc32c(octets->data, 24));
+
+                memcpy(octets->data + 24, &right, 4);
+                config.crc = true;
+            }
+            g_assert_true(iwarp_rx_init(&rx, &config));
+            g_assert_false(iwarp_rx_look_ahead(&rx, &at, &ahead));
+            iwarp_rx_feed(&rx, octets->data, len);
+            g_assert_cmpint(iwarp_rx_next(&rx), ==, IWARP_RX_SEGMENT);
+            if (len < SEND + WRITE || crc) {
+                g_assert_false(iwarp_rx_look_ahead(&rx, &at, &ahead));
+                continue;
+            }
+            g_assert_true(iwarp_rx_look_ahead(&rx, &at, &ahead));
+            g_assert_cmpint(ahead.opcode, ==, IWARP_OP_WRITE);
+            g_assert_cmphex(ahead.stag, ==, 1);
+            g_assert_cmphex(ahead.to, ==, 16);
+            g_assert_cmpuint(ahead.payload_len, ==, 10);
+            if (len >= SEND + WRITE + EMPTY) {
+                g_assert_true(iwarp_rx_look_ahead(&rx, &at, &ahead));
+                g_assert_true(ahead.tagged && ahead.last);
+                g_assert_cmphex(ahead.stag, ==, 0);
+                g_assert_cmphex(ahead.to, ==, 0x0100000000000005);
+                g_assert_cmpuint(ahead.payload_len, ==, 0);
+            }
+            g_assert_false(iwarp_rx_look_ahead(&rx, &at, &ahead));
+            /* Nothing has been taken. */
+            g_assert_cmpint(iwarp_rx_next(&rx), ==, IWARP_RX_PAYLOAD);
+            g_assert_cmpmem(rx.payload, rx.payload_len, "abc", 3);
+            g_assert_cmpint(iwarp_rx_next(&rx), ==, IWARP_RX_SEGMENT_END);
+        }
+    }
+}
+
 enum { MISSING_PAYLOAD = 700, MISSING_HEADERS = 2 + 14 };
 
 /* RFC 5041 section 5.2, its two examples. */
@@ -756,6 +813,7 @@ int main(int argc, char **argv)
     g_test_add_func("/iwarp/framing/largest", test_largest);
     g_test_add_func("/iwarp/framing/buffer", test_buffer);
     g_test_add_func("/iwarp/framing/direct", test_direct);
+    g_test_add_func("/iwarp/framing/look-ahead", test_look_ahead);
     g_test_add_func("/iwarp/framing/segments", test_segments);
     g_test_add_func("/iwarp/framing/segments-4g", test_segments_4g);
     g_test_add_func("/iwarp/framing/rewind", test_rewind);
