@@ -17,7 +17,6 @@ static const u8 rnic_wc_statuses[] = {
 	[RNIC_WC_FLUSHED] = IB_WC_WR_FLUSH_ERR,
 	[RNIC_WC_INVALID_WQE] = IB_WC_LOC_QP_OP_ERR,
 	[RNIC_WC_QP_CATASTROPHIC] = IB_WC_FATAL_ERR,
-	[RNIC_WC_REMOTE_TERMINATION] = IB_WC_REM_OP_ERR,
 	[RNIC_WC_INVALID_STAG] = IB_WC_LOC_PROT_ERR,
 	[RNIC_WC_BASE_BOUNDS] = IB_WC_LOC_PROT_ERR,
 	[RNIC_WC_ACCESS_VIOLATION] = IB_WC_LOC_ACCESS_ERR,
@@ -41,6 +40,7 @@ static const u8 rnic_wc_statuses[] = {
 	[RNIC_WC_MESSAGE_TOO_LONG] = IB_WC_LOC_LEN_ERR,
 	[RNIC_WC_UNSUPPORTED] = IB_WC_LOC_QP_OP_ERR,
 	[RNIC_WC_RETRY_EXCEEDED] = IB_WC_RETRY_EXC_ERR,
+	[RNIC_WC_RNR_RETRY_EXCEEDED] = IB_WC_RNR_RETRY_EXC_ERR,
 };
 
 static const u8 rnic_wc_opcodes[] = {
@@ -66,19 +66,28 @@ static bool rnic_cqe_valid(const struct rnic_cq *cq, u32 index)
 	       !(index & cq->depth);
 }
 
+#define RNIC_TERMINATE_MESSAGE_TOO_LONG	0x1205	/* RFC 5041 7.2 */
+
 /* RDMAP and DDP protection errors have type 1 (RFC 5040 4.8, RFC 5041 7.2). */
 static bool rnic_terminate_is_protection(u32 code)
 {
 	return (code & 0x0f00) == 0x0100 && code < 0x2000;
 }
 
+static enum ib_wc_status rnic_terminate_status(u32 code)
+{
+	if (code == RNIC_TERMINATE_MESSAGE_TOO_LONG)
+		return IB_WC_REM_INV_REQ_ERR;
+	return rnic_terminate_is_protection(code) ? IB_WC_REM_ACCESS_ERR :
+						    IB_WC_REM_OP_ERR;
+}
+
 static enum ib_wc_status rnic_wc_status(const struct rnic_cqe *cqe)
 {
 	u8 status = cqe->status;
 
-	if (status == RNIC_WC_REMOTE_TERMINATION &&
-	    rnic_terminate_is_protection(le32_to_cpu(cqe->imm)))
-		return IB_WC_REM_ACCESS_ERR;
+	if (status == RNIC_WC_REMOTE_TERMINATION)
+		return rnic_terminate_status(le32_to_cpu(cqe->imm));
 	/* Zero would be success, which the device calls otherwise. */
 	if (status == 0 || status >= ARRAY_SIZE(rnic_wc_statuses) ||
 	    (status != RNIC_WC_SUCCESS && !rnic_wc_statuses[status]))
@@ -156,7 +165,7 @@ static void rnic_cqe_of_no_qp(struct rnic_dev *dev, const struct rnic_cqe *cqe)
 	rnic_ref_put(&srq->ref);
 }
 
-/* False if it belongs to nobody. */
+/* False if it belongs to no queue. */
 static bool rnic_poll_one(struct rnic_dev *dev, const struct rnic_cqe *cqe,
 			  struct ib_wc *wc)
 {
@@ -191,7 +200,7 @@ int rnic_poll_cq(struct ib_cq *ibcq, int count, struct ib_wc *wc)
 		if (rnic_poll_one(dev, &cqe, wc + found))
 			found++;
 	}
-	/* The device may write where nobody reads any more. */
+	/* The device may write where no queue is read any more. */
 	mb();
 	WRITE_ONCE(record->consumer, cpu_to_le32(cq->consumer));
 	spin_unlock_irqrestore(&cq->lock, irq_flags);

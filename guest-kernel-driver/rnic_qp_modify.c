@@ -220,7 +220,8 @@ static int rnic_qp_change_state(struct rnic_qp *qp, enum ib_qp_state state)
 	case IB_QPS_RTS:
 		return rnic_qp_set_state(qp, RNIC_QPS_RTS);
 	case IB_QPS_SQD:
-		return rnic_qp_close(qp);
+		/* To a program written for InfiniBand it is no close. */
+		return qp->direct ? -EOPNOTSUPP : rnic_qp_close(qp);
 	case IB_QPS_SQE:
 		return rnic_qp_set_state(qp, RNIC_QPS_TERMINATE);
 	case IB_QPS_ERR:

@@ -101,7 +101,8 @@ enum rnic_memory {
 struct rnic_buf {
 	void *base;
 	size_t length;
-	struct rnic_pd *owner;		/* whose alloc gave it; NULL: ours */
+	struct rnic_pd *parent;		/* domain of which it is; NULL: none */
+	bool of_program;		/* the alloc of parent gave it */
 	enum rnic_memory resource;
 };
 

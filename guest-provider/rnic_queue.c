@@ -38,36 +38,48 @@ static int ask_owner(struct rnic_buf *buf, struct rnic_pd *pd,
 	}
 	memset(base, 0, buf->length);
 	buf->base = base;
-	buf->owner = pd;
-	atomic_fetch_add(&pd->users, 1);
+	buf->of_program = true;
 	return 0;
 }
 
-static void give_back(struct rnic_buf *buf)
-{
-	struct rnic_pd *pd = buf->owner;
-
-	if (!pd) {
-		munmap(buf->base, buf->length);
-		return;
-	}
-	pd->free(&pd->pd, pd->pd_context, buf->base, buf->resource);
-	atomic_fetch_sub(&pd->users, 1);
-}
-
-static int take_memory(struct rnic_buf *buf, struct ibv_pd *pd,
-		       size_t page_size)
+static int take_memory(struct rnic_buf *buf, size_t page_size)
 {
 	int ret;
 
-	if (pd && to_rpd(pd)->alloc) {
-		ret = ask_owner(buf, to_rpd(pd), page_size);
-		if (ret || buf->owner)
+	if (buf->parent && buf->parent->alloc) {
+		ret = ask_owner(buf, buf->parent, page_size);
+		if (ret || buf->of_program)
 			return ret;
 	}
 	buf->base = mmap(NULL, buf->length, PROT_READ | PROT_WRITE,
 			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	return buf->base == MAP_FAILED ? errno : 0;
+}
+
+static void give_back(struct rnic_buf *buf)
+{
+	struct rnic_pd *pd = buf->parent;
+
+	if (buf->of_program)
+		pd->free(&pd->pd, pd->pd_context, buf->base, buf->resource);
+	else
+		munmap(buf->base, buf->length);
+}
+
+/* The kernel counts what uses a protection domain, and knows no parent domain. */
+static void hold_parent(struct rnic_buf *buf, struct ibv_pd *pd)
+{
+	bool is_parent = pd && to_rpd(pd)->protection_domain;
+
+	buf->parent = is_parent ? to_rpd(pd) : NULL;
+	if (buf->parent)
+		atomic_fetch_add(&buf->parent->users, 1);
+}
+
+static void release_parent(struct rnic_buf *buf)
+{
+	if (buf->parent)
+		atomic_fetch_sub(&buf->parent->users, 1);
 }
 
 int rnic_buf_alloc(struct rnic_buf *buf, struct ibv_pd *pd,
@@ -77,17 +89,21 @@ int rnic_buf_alloc(struct rnic_buf *buf, struct ibv_pd *pd,
 	int ret;
 
 	buf->length = align(length, page_size);
-	buf->owner = NULL;
+	buf->of_program = false;
 	buf->resource = resource;
-	ret = take_memory(buf, pd, page_size);
-	if (ret)
+	hold_parent(buf, pd);
+	ret = take_memory(buf, page_size);
+	if (ret) {
+		release_parent(buf);
 		return ret;
+	}
 
 	/* A child's copy-on-write must not move the pages the device knows. */
 	ret = ibv_dontfork_range(buf->base, buf->length);
 	if (ret) {
 		ret = ret < 0 ? errno : ret;
 		give_back(buf);
+		release_parent(buf);
 	}
 	return ret;
 }
@@ -96,6 +112,7 @@ void rnic_buf_free(struct rnic_buf *buf)
 {
 	ibv_dofork_range(buf->base, buf->length);
 	give_back(buf);
+	release_parent(buf);
 }
 
 /* -------------------------------------------------------- work queues */

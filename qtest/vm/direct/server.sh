@@ -29,6 +29,7 @@ done
 say "1,000 QPs of one program"
 by-hand-many "$device" || fail "by-hand-many"
 by-hand-rights "$device" || fail "by-hand-rights"
+by-hand-errors "$device" || fail "by-hand-errors"
 
 say "perftest"
 for step in $perftests; do

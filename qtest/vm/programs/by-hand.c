@@ -116,13 +116,18 @@ void by_hand_rtr(struct by_hand *h, struct ibv_qp *qp, uint32_t peer_qpn,
 
 void by_hand_rts(struct ibv_qp *qp, uint32_t sq_psn)
 {
+	by_hand_rts_with(qp, sq_psn, 7);
+}
+
+void by_hand_rts_with(struct ibv_qp *qp, uint32_t sq_psn, uint8_t rnr_retry)
+{
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_RTS,
 		.sq_psn = sq_psn,
 		.max_rd_atomic = 1,
 		.timeout = 20,
 		.retry_cnt = 7,
-		.rnr_retry = 7,
+		.rnr_retry = rnr_retry,
 	};
 
 	move(qp, &attr, IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |

@@ -28,5 +28,6 @@ void by_hand_init(struct ibv_qp *qp, int access);
 void by_hand_rtr(struct by_hand *h, struct ibv_qp *qp, uint32_t peer_qpn,
 		 uint32_t rq_psn);
 void by_hand_rts(struct ibv_qp *qp, uint32_t sq_psn);
+void by_hand_rts_with(struct ibv_qp *qp, uint32_t sq_psn, uint8_t rnr_retry);
 
 #endif

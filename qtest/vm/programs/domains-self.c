@@ -219,6 +219,7 @@ static void check_allocator_refuses(const struct domains *d, struct ibv_cq *cq)
 	allocator.use_default = false;
 	if (!qp)
 		fail("a QP with the provider's memory: %s", strerror(errno));
+	expect_status(ibv_dealloc_pd(d->parent), EBUSY, "a parent domain in use");
 	expect_status(ibv_destroy_qp(qp), 0, "ibv_destroy_qp");
 }
 
