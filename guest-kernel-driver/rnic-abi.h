@@ -67,6 +67,25 @@ struct rnic_uresp_create_cq {
 	__u32 depth;
 };
 
+/*
+ * Resize: new memory for a CQ, which begins as one that is created. The process
+ * takes what the memory before has, up to number end of its CQEs, before the
+ * first of the new one. It may free that memory then: the kernel needs it no
+ * longer. earlier: CQEs it has yet to take from memory before that.
+ */
+struct rnic_ureq_resize_cq {
+	__aligned_u64 buf_addr;
+	__u32 buf_length;
+	__u32 ring_offset;
+	__u32 depth;		/* CQEs, at least those asked for */
+	__u32 earlier;
+};
+
+struct rnic_uresp_resize_cq {
+	__u32 end;
+	__u32 depth;
+};
+
 /* A WQE has 1 << wqe_shift octets. */
 struct rnic_ureq_create_srq {
 	__aligned_u64 buf_addr;

@@ -163,6 +163,24 @@ int rnic_cmd_create_cq(struct rnic_dev *dev, const struct rnic_cq_params *p,
 	return rnic_cmd_create(dev, &cmd, cqn);
 }
 
+int rnic_cmd_resize_cq(struct rnic_dev *dev, const struct rnic_cq_resize *p,
+		       u32 *end)
+{
+	struct rnic_admin_command cmd;
+	int ret;
+
+	rnic_cmd_init(&cmd, RNIC_ADMIN_MODIFY_CQ);
+	cmd.sqe.modify_cq.cqn = cpu_to_le32(p->cqn);
+	cmd.sqe.modify_cq.mask = cpu_to_le32(RNIC_CQ_MODIFY_DEPTH);
+	cmd.sqe.modify_cq.depth = cpu_to_le32(p->depth);
+	cmd.sqe.modify_cq.earlier = cpu_to_le32(p->earlier);
+	cmd.sqe.modify_cq.memory = p->memory;
+	ret = rnic_admin_execute(dev, &cmd);
+	if (!ret)
+		*end = le32_to_cpu(cmd.cqe.cq.end);
+	return ret;
+}
+
 int rnic_cmd_destroy_cq(struct rnic_dev *dev, u32 cqn)
 {
 	return rnic_cmd_take_away(dev, RNIC_ADMIN_DESTROY_CQ, cqn);

@@ -29,6 +29,13 @@ struct rnic_cq_params {
 	struct rnic_queue_memory memory;
 };
 
+struct rnic_cq_resize {
+	u32 cqn;
+	u32 depth;
+	u32 earlier;
+	struct rnic_queue_memory memory;
+};
+
 struct rnic_srq_params {
 	u32 pdn;
 	u32 depth;
@@ -136,6 +143,9 @@ int rnic_cmd_dealloc_pd(struct rnic_dev *dev, u32 pdn);
 
 int rnic_cmd_create_cq(struct rnic_dev *dev, const struct rnic_cq_params *p,
 		       u32 *cqn);
+/* *end: where the ring before ends. After an error the CQ is as it was. */
+int rnic_cmd_resize_cq(struct rnic_dev *dev, const struct rnic_cq_resize *p,
+		       u32 *end);
 int rnic_cmd_destroy_cq(struct rnic_dev *dev, u32 cqn);
 
 int rnic_cmd_create_srq(struct rnic_dev *dev,

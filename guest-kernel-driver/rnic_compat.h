@@ -33,6 +33,15 @@ static inline struct ib_udata *rnic_cq_udata(RNIC_CQ_UDATA *udata)
 }
 #endif
 
+/* The second parameter of the operation that resizes a CQ, and its name. */
+#ifdef RNIC_HAVE_RESIZE_USER_CQ
+#define RNIC_CQE_COUNT		unsigned int
+#define RNIC_RESIZE_CQ		resize_user_cq
+#else
+#define RNIC_CQE_COUNT		int
+#define RNIC_RESIZE_CQ		resize_cq
+#endif
+
 /* Registration on behalf of a device's steering hints. */
 #ifdef RNIC_HAVE_REG_USER_MR_DMAH
 #define RNIC_DMAH_PARAMETER	struct ib_dmah *dmah,

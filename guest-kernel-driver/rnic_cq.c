@@ -56,6 +56,7 @@ static int rnic_cq_start(struct rnic_dev *dev, struct rnic_cq *cq,
 
 	rnic_ref_init(&cq->ref);
 	spin_lock_init(&cq->lock);
+	mutex_init(&cq->resize_lock);
 	ret = rnic_queue_describe(dev, &cq->queue, &params.memory, &table);
 	if (ret)
 		return ret;
@@ -88,16 +89,26 @@ static int rnic_create_kernel_cq(struct rnic_dev *dev, struct rnic_cq *cq,
 	return ret;
 }
 
+/* cqe: what the program asks for. */
+static int rnic_cq_check_ring(struct rnic_dev *dev, u32 cqe, u32 buf_length,
+			      u32 offset, u32 depth)
+{
+	struct rnic_user_ring ring = {
+		.offset = offset,
+		.depth = depth,
+		.min_depth = max_t(u32, cqe, RNIC_MIN_CQ_DEPTH),
+		.max_depth = dev->limits.max_cqe,
+		.shift = ilog2(sizeof(struct rnic_cqe)),
+	};
+
+	return rnic_check_user_rings(buf_length, &ring, 1);
+}
+
 static int rnic_cq_read_request(struct rnic_dev *dev,
 				const struct ib_cq_init_attr *attr,
 				struct ib_udata *udata,
 				struct rnic_ureq_create_cq *request)
 {
-	struct rnic_user_ring ring = {
-		.min_depth = max_t(u32, attr->cqe, RNIC_MIN_CQ_DEPTH),
-		.max_depth = dev->limits.max_cqe,
-		.shift = ilog2(sizeof(struct rnic_cqe)),
-	};
 	int ret;
 
 	ret = rnic_udata_read(udata, request, sizeof(*request));
@@ -105,9 +116,8 @@ static int rnic_cq_read_request(struct rnic_dev *dev,
 		return ret;
 	if (request->reserved)
 		return -EINVAL;
-	ring.offset = request->ring_offset;
-	ring.depth = request->depth;
-	return rnic_check_user_rings(request->buf_length, &ring, 1);
+	return rnic_cq_check_ring(dev, attr->cqe, request->buf_length,
+				  request->ring_offset, request->depth);
 }
 
 int rnic_create_user_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
@@ -169,6 +179,90 @@ int rnic_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	if (!ret)
 		ibcq->cqe = cq->depth;
 	return ret;
+}
+
+/* Has the device go on in queue; the memory before is free then. */
+static int rnic_cq_change_queue(struct rnic_dev *dev, struct rnic_cq *cq,
+				struct rnic_queue *queue,
+				struct rnic_cq_resize *params, u32 *end)
+{
+	struct rnic_page_table table;
+	int ret;
+
+	ret = rnic_queue_describe(dev, queue, &params->memory, &table);
+	if (ret)
+		return ret;
+	ret = rnic_cmd_resize_cq(dev, params, end);
+	rnic_page_table_free(dev, &table);
+	if (ret)
+		return ret;
+	rnic_queue_free(dev, &cq->queue);
+	cq->queue = *queue;
+	cq->depth = params->depth;
+	cq->ibcq.cqe = cq->depth;
+	return 0;
+}
+
+static int rnic_cq_resize_to(struct rnic_dev *dev, struct rnic_cq *cq,
+			     const struct rnic_ureq_resize_cq *request,
+			     u32 *end)
+{
+	struct rnic_cq_resize params = {
+		.cqn = cq->cqn,
+		.depth = request->depth,
+		.earlier = request->earlier,
+		.memory.ring_offset[0] = cpu_to_le32(request->ring_offset),
+	};
+	struct rnic_queue queue;
+	int ret;
+
+	ret = rnic_queue_pin(dev, &queue, request->buf_addr,
+			     request->buf_length);
+	if (ret)
+		return ret;
+	mutex_lock(&cq->resize_lock);
+	ret = rnic_cq_change_queue(dev, cq, &queue, &params, end);
+	mutex_unlock(&cq->resize_lock);
+	if (ret)
+		rnic_queue_free(dev, &queue);
+	return ret;
+}
+
+static int rnic_cq_read_resize(struct rnic_dev *dev, u32 cqe,
+			       struct ib_udata *udata,
+			       struct rnic_ureq_resize_cq *request)
+{
+	int ret = rnic_udata_read(udata, request, sizeof(*request));
+
+	if (ret)
+		return ret;
+	return rnic_cq_check_ring(dev, cqe, request->buf_length,
+				  request->ring_offset, request->depth);
+}
+
+int rnic_resize_cq(struct ib_cq *ibcq, RNIC_CQE_COUNT cqe,
+		   struct ib_udata *udata)
+{
+	struct rnic_dev *dev = to_rnic_dev(ibcq->device);
+	struct rnic_cq *cq = to_rnic_cq(ibcq);
+	struct rnic_ureq_resize_cq request;
+	struct rnic_uresp_resize_cq response = {};
+	int ret;
+
+	if (!udata || !rnic_has(dev, RNIC_FEATURE_RESIZE_CQ))
+		return -EOPNOTSUPP;
+	if (cqe < 1 || cqe > dev->limits.max_cqe)
+		return -EINVAL;
+	ret = rnic_cq_read_resize(dev, cqe, udata, &request);
+	/* That there is room for the answer must be sure before. */
+	if (!ret)
+		ret = rnic_udata_answer(udata, &response, sizeof(response));
+	if (!ret)
+		ret = rnic_cq_resize_to(dev, cq, &request, &response.end);
+	if (ret)
+		return ret;
+	response.depth = request.depth;
+	return rnic_udata_answer(udata, &response, sizeof(response));
 }
 
 int rnic_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)

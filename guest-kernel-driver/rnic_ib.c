@@ -73,6 +73,7 @@ static const struct ib_device_ops rnic_dev_ops = {
 	.reg_user_mr_dmabuf = rnic_reg_user_mr_dmabuf,
 	.req_notify_cq = rnic_req_notify_cq,
 	.rereg_user_mr = rnic_rereg_user_mr,
+	.RNIC_RESIZE_CQ = rnic_resize_cq,
 
 	INIT_RDMA_OBJ_SIZE(ib_cq, rnic_cq, ibcq),
 	INIT_RDMA_OBJ_SIZE(ib_mw, rnic_mw, ibmw),

@@ -51,6 +51,7 @@ struct rnic_cq {
 	struct ib_cq ibcq;
 	struct rnic_ref ref;
 	u32 cqn;
+	struct mutex resize_lock;	/* what changes depth and queue */
 	u32 depth;
 	struct rnic_queue queue;
 	/* The kernel's only. */
@@ -219,6 +220,8 @@ int rnic_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 		   RNIC_CQ_UDATA *udata);
 int rnic_create_user_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 			RNIC_CQ_UDATA *udata);
+int rnic_resize_cq(struct ib_cq *ibcq, RNIC_CQE_COUNT cqe,
+		   struct ib_udata *udata);
 int rnic_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata);
 /* With a reference, or NULL. */
 struct rnic_cq *rnic_cq_get(struct rnic_dev *dev, u32 cqn);

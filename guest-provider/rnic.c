@@ -91,6 +91,7 @@ static const struct verbs_context_ops rnic_context_ops = {
 	.reg_mr = rnic_reg_mr,
 	.req_notify_cq = rnic_req_notify_cq,
 	.rereg_mr = rnic_rereg_mr,
+	.resize_cq = rnic_resize_cq,
 	.unimport_mr = rnic_unimport_mr,
 	.unimport_pd = rnic_unimport_pd,
 };

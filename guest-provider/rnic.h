@@ -13,7 +13,8 @@
  *	rnic_mr.c	memory regions and windows
  *
  * Locks, in the order of taking: rnic_context.qp_table_mutex, then
- * rnic_cq.lock (of two CQs, the one at the lower address first).
+ * rnic_cq.resize_mutex, then rnic_cq.lock (of two CQs, the one at the lower
+ * address first).
  * rnic_wq.lock is never taken with another lock held.
  */
 #ifndef RNIC_H
@@ -35,6 +36,8 @@
 #define _STRUCT_rnic_uresp_alloc_ucontext	struct {}
 #define _STRUCT_rnic_ureq_create_cq		struct {}
 #define _STRUCT_rnic_uresp_create_cq		struct {}
+#define _STRUCT_rnic_ureq_resize_cq		struct {}
+#define _STRUCT_rnic_uresp_resize_cq		struct {}
 #define _STRUCT_rnic_ureq_create_srq		struct {}
 #define _STRUCT_rnic_uresp_create_srq		struct {}
 #define _STRUCT_rnic_ureq_create_qp		struct {}
@@ -44,6 +47,8 @@ DECLARE_DRV_CMD(rnic_cmd_alloc_context, IB_USER_VERBS_CMD_GET_CONTEXT,
 		empty, rnic_uresp_alloc_ucontext);
 DECLARE_DRV_CMD(rnic_cmd_create_cq, IB_USER_VERBS_EX_CMD_CREATE_CQ,
 		rnic_ureq_create_cq, rnic_uresp_create_cq);
+DECLARE_DRV_CMD(rnic_cmd_resize_cq, IB_USER_VERBS_CMD_RESIZE_CQ,
+		rnic_ureq_resize_cq, rnic_uresp_resize_cq);
 DECLARE_DRV_CMD(rnic_cmd_create_srq, IB_USER_VERBS_CMD_CREATE_SRQ,
 		rnic_ureq_create_srq, rnic_uresp_create_srq);
 DECLARE_DRV_CMD(rnic_cmd_create_qp, IB_USER_VERBS_CMD_CREATE_QP,
@@ -129,16 +134,26 @@ struct rnic_srq {
 	struct rnic_wq wq;
 };
 
-struct rnic_cq {
-	struct verbs_cq vcq;
+/* Where CQEs are. A CQ that was resized may have several, see rnic_resize_cq(). */
+struct rnic_cq_ring {
 	struct rnic_buf buf;
-	pthread_spinlock_t lock;	/* all below */
-	bool single_threaded;		/* the application needs no lock */
-	struct rnic_cqe *ring;
+	struct rnic_cqe *cqes;
 	struct rnic_cq_record *record;
-	uint32_t cqn;
 	uint32_t depth;
 	uint32_t consumer;
+	uint32_t returned;		/* the consumer index in the record */
+	uint32_t end;			/* with next: behind its last CQE */
+	struct rnic_cq_ring *next;	/* newer; NULL: the device's present one */
+};
+
+struct rnic_cq {
+	struct verbs_cq vcq;
+	uint32_t cqn;
+	pthread_mutex_t resize_mutex;	/* whoever adds a ring */
+	pthread_spinlock_t lock;	/* all below */
+	bool single_threaded;		/* the application needs no lock */
+	struct rnic_cq_ring *ring;	/* oldest: the next CQE is there */
+	struct rnic_cq_ring *used_up;	/* rings to be freed without the lock */
 	const struct rnic_cqe *current;	/* ibv_start_poll to ibv_end_poll */
 };
 
@@ -242,6 +257,7 @@ struct ibv_cq *rnic_create_cq(struct ibv_context *context, int cqe,
 			      int comp_vector);
 struct ibv_cq_ex *rnic_create_cq_ex(struct ibv_context *context,
 				    struct ibv_cq_init_attr_ex *attr);
+int rnic_resize_cq(struct ibv_cq *ibcq, int cqe);
 int rnic_destroy_cq(struct ibv_cq *ibcq);
 int rnic_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc);
 int rnic_req_notify_cq(struct ibv_cq *ibcq, int solicited_only);

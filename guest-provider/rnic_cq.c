@@ -15,6 +15,17 @@
 #define RNIC_CQ_RING_OFFSET	RNIC_QUEUE_RECORD_SIZE
 #define RNIC_CQ_MIN_DEPTH	2
 
+static void free_rings(struct rnic_cq_ring *ring)
+{
+	struct rnic_cq_ring *next;
+
+	for (; ring; ring = next) {
+		next = ring->next;
+		rnic_buf_free(&ring->buf);
+		free(ring);
+	}
+}
+
 static void lock_cq(struct rnic_cq *cq)
 {
 	if (!cq->single_threaded)
@@ -23,8 +34,14 @@ static void lock_cq(struct rnic_cq *cq)
 
 static void unlock_cq(struct rnic_cq *cq)
 {
+	struct rnic_cq_ring *used_up = cq->used_up;
+
+	cq->used_up = NULL;
 	if (!cq->single_threaded)
 		pthread_spin_unlock(&cq->lock);
+	/* The program's own allocator may take its time. */
+	if (unlikely(used_up))
+		free_rings(used_up);
 }
 
 /* ------------------------------------------------ what a CQE says */
@@ -162,12 +179,12 @@ static void fill_wc(struct ibv_wc *wc, const struct rnic_cqe *cqe)
 /* --------------------------------------------------------- polling */
 
 /* The CQE number index if the device has stored it, else NULL. */
-static struct rnic_cqe *valid_cqe(struct rnic_cq *cq, uint32_t index)
+static struct rnic_cqe *valid_cqe(struct rnic_cq_ring *ring, uint32_t index)
 {
-	struct rnic_cqe *cqe = &cq->ring[index & (cq->depth - 1)];
+	struct rnic_cqe *cqe = &ring->cqes[index & (ring->depth - 1)];
 	uint8_t flags = *(volatile __u8 *)&cqe->flags;
 
-	if (!!(flags & RNIC_CQE_PHASE) != !(index & cq->depth))
+	if (!!(flags & RNIC_CQE_PHASE) != !(index & ring->depth))
 		return NULL;
 
 	/* The rest was stored before the word that holds the flags. */
@@ -202,14 +219,33 @@ static bool free_entries(struct rnic_cq *cq, const struct rnic_cqe *cqe)
 	return true;
 }
 
+/* All of the oldest ring's CQEs were taken, and there will be no more. */
+static void leave_ring(struct rnic_cq *cq)
+{
+	struct rnic_cq_ring *ring = cq->ring;
+
+	cq->ring = ring->next;
+	ring->next = cq->used_up;
+	cq->used_up = ring;
+}
+
+static struct rnic_cq_ring *oldest_ring(struct rnic_cq *cq)
+{
+	while (unlikely(cq->ring->next) && cq->ring->consumer == cq->ring->end)
+		leave_ring(cq);
+	return cq->ring;
+}
+
 static const struct rnic_cqe *next_cqe(struct rnic_cq *cq)
 {
+	struct rnic_cq_ring *ring = oldest_ring(cq);
 	const struct rnic_cqe *cqe;
 
-	while ((cqe = valid_cqe(cq, cq->consumer))) {
-		cq->consumer++;
+	while ((cqe = valid_cqe(ring, ring->consumer))) {
+		ring->consumer++;
 		if (free_entries(cq, cqe))
 			return cqe;
+		ring = oldest_ring(cq);
 	}
 	return NULL;
 }
@@ -217,23 +253,25 @@ static const struct rnic_cqe *next_cqe(struct rnic_cq *cq)
 /* From here on the device may overwrite the CQEs taken. */
 static void return_cqes(struct rnic_cq *cq)
 {
+	struct rnic_cq_ring *ring = cq->ring;
+
+	if (ring->returned == ring->consumer)
+		return;
+	ring->returned = ring->consumer;
 	atomic_thread_fence(memory_order_release);
-	*(volatile __le32 *)&cq->record->consumer = htole32(cq->consumer);
+	*(volatile __le32 *)&ring->record->consumer = htole32(ring->consumer);
 }
 
 int rnic_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc)
 {
 	struct rnic_cq *cq = to_rcq(ibcq);
 	const struct rnic_cqe *cqe;
-	uint32_t before;
 	int polled = 0;
 
 	lock_cq(cq);
-	before = cq->consumer;
 	while (polled < num_entries && (cqe = next_cqe(cq)))
 		fill_wc(&wc[polled++], cqe);
-	if (cq->consumer != before)
-		return_cqes(cq);
+	return_cqes(cq);
 	unlock_cq(cq);
 
 	return polled;
@@ -269,18 +307,15 @@ static int take_cqe(struct rnic_cq *cq)
 static int start_poll(struct ibv_cq_ex *ibcq, struct ibv_poll_cq_attr *attr)
 {
 	struct rnic_cq *cq = to_rcq_ex(ibcq);
-	uint32_t before;
 	int ret;
 
 	if (attr->comp_mask)
 		return EINVAL;
 
 	lock_cq(cq);
-	before = cq->consumer;
 	ret = take_cqe(cq);
 	if (ret) {
-		if (cq->consumer != before)
-			return_cqes(cq);
+		return_cqes(cq);
 		unlock_cq(cq);
 	}
 	return ret;
@@ -367,22 +402,31 @@ static void set_cq_ex_ops(struct ibv_cq_ex *cq, uint64_t wc_flags)
 
 /* ----------------------------------------------- create and destroy */
 
-static int alloc_ring(struct rnic_cq *cq, struct ibv_pd *pd, uint32_t cqe)
+/* An errno, or 0 and *new_ring, for cqe entries or more. */
+static int alloc_ring(struct ibv_pd *pd, uint32_t cqe,
+		      struct rnic_cq_ring **new_ring)
 {
+	struct rnic_cq_ring *ring = calloc(1, sizeof(*ring));
 	int ret;
 
-	cq->depth = roundup_pow_of_two(cqe);
-	if (cq->depth < RNIC_CQ_MIN_DEPTH)
-		cq->depth = RNIC_CQ_MIN_DEPTH;
+	if (!ring)
+		return ENOMEM;
 
-	ret = rnic_buf_alloc(&cq->buf, pd, RNIC_MEMORY_CQ,
+	ring->depth = roundup_pow_of_two(cqe);
+	if (ring->depth < RNIC_CQ_MIN_DEPTH)
+		ring->depth = RNIC_CQ_MIN_DEPTH;
+
+	ret = rnic_buf_alloc(&ring->buf, pd, RNIC_MEMORY_CQ,
 			     RNIC_CQ_RING_OFFSET +
-			     cq->depth * sizeof(struct rnic_cqe));
-	if (ret)
+			     ring->depth * sizeof(struct rnic_cqe));
+	if (ret) {
+		free(ring);
 		return ret;
+	}
 
-	cq->record = cq->buf.base;
-	cq->ring = (void *)((uint8_t *)cq->buf.base + RNIC_CQ_RING_OFFSET);
+	ring->record = ring->buf.base;
+	ring->cqes = (void *)((uint8_t *)ring->buf.base + RNIC_CQ_RING_OFFSET);
+	*new_ring = ring;
 	return 0;
 }
 
@@ -392,10 +436,10 @@ static int create_in_kernel(struct ibv_context *context, struct rnic_cq *cq,
 	struct rnic_cmd_create_cq_resp resp = {};
 	struct rnic_cmd_create_cq cmd = {
 		.drv_payload = {
-			.buf_addr = (uintptr_t)cq->buf.base,
-			.buf_length = cq->buf.length,
+			.buf_addr = (uintptr_t)cq->ring->buf.base,
+			.buf_length = cq->ring->buf.length,
 			.ring_offset = RNIC_CQ_RING_OFFSET,
-			.depth = cq->depth,
+			.depth = cq->ring->depth,
 		},
 	};
 	int ret;
@@ -407,7 +451,7 @@ static int create_in_kernel(struct ibv_context *context, struct rnic_cq *cq,
 		return ret;
 
 	cq->cqn = resp.drv_payload.cqn;
-	cq->vcq.cq.cqe = cq->depth;
+	cq->vcq.cq.cqe = cq->ring->depth;
 	return 0;
 }
 
@@ -415,6 +459,13 @@ static struct ibv_pd *parent_domain(const struct ibv_cq_init_attr_ex *attr)
 {
 	return attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD ?
 	       attr->parent_domain : NULL;
+}
+
+static void free_cq(struct rnic_cq *cq)
+{
+	pthread_spin_destroy(&cq->lock);
+	pthread_mutex_destroy(&cq->resize_mutex);
+	free(cq);
 }
 
 static struct rnic_cq *create_cq(struct ibv_context *context,
@@ -434,8 +485,9 @@ static struct rnic_cq *create_cq(struct ibv_context *context,
 		return NULL;
 	}
 
+	pthread_mutex_init(&cq->resize_mutex, NULL);
 	pthread_spin_init(&cq->lock, PTHREAD_PROCESS_PRIVATE);
-	ret = alloc_ring(cq, parent_domain(attr), attr->cqe);
+	ret = alloc_ring(parent_domain(attr), attr->cqe, &cq->ring);
 	if (ret)
 		goto err_free;
 	ret = create_in_kernel(context, cq, attr);
@@ -444,10 +496,9 @@ static struct rnic_cq *create_cq(struct ibv_context *context,
 	return cq;
 
 err_ring:
-	rnic_buf_free(&cq->buf);
+	free_rings(cq->ring);
 err_free:
-	pthread_spin_destroy(&cq->lock);
-	free(cq);
+	free_cq(cq);
 	errno = ret;
 	return NULL;
 }
@@ -513,10 +564,106 @@ int rnic_destroy_cq(struct ibv_cq *ibcq)
 	if (ret)
 		return ret;
 
-	rnic_buf_free(&cq->buf);
-	pthread_spin_destroy(&cq->lock);
-	free(cq);
+	free_rings(cq->ring);
+	free_cq(cq);
 	return 0;
+}
+
+/* ---------------------------------------------------------- resize */
+
+static struct rnic_cq_ring *newest_ring(struct rnic_cq *cq)
+{
+	struct rnic_cq_ring *ring = cq->ring;
+
+	while (ring->next)
+		ring = ring->next;
+	return ring;
+}
+
+/* CQEs not taken of rings that the device does not use any more. */
+static uint32_t count_earlier(struct rnic_cq *cq)
+{
+	struct rnic_cq_ring *ring;
+	uint32_t count = 0;
+
+	lock_cq(cq);
+	for (ring = cq->ring; ring->next; ring = ring->next)
+		count += ring->end - ring->consumer;
+	unlock_cq(cq);
+	return count;
+}
+
+static void add_ring(struct rnic_cq *cq, struct rnic_cq_ring *ring,
+		     uint32_t end)
+{
+	struct rnic_cq_ring *before;
+
+	lock_cq(cq);
+	before = newest_ring(cq);
+	before->end = end;
+	before->next = ring;
+	unlock_cq(cq);
+}
+
+static int resize_in_kernel(struct rnic_cq *cq, struct rnic_cq_ring *ring,
+			    int cqe)
+{
+	struct rnic_cmd_resize_cq_resp resp = {};
+	struct rnic_cmd_resize_cq cmd = {
+		.drv_payload = {
+			.buf_addr = (uintptr_t)ring->buf.base,
+			.buf_length = ring->buf.length,
+			.ring_offset = RNIC_CQ_RING_OFFSET,
+			.depth = ring->depth,
+			.earlier = count_earlier(cq),
+		},
+	};
+	int ret;
+
+	ret = ibv_cmd_resize_cq(&cq->vcq.cq, cqe, &cmd.ibv_cmd, sizeof(cmd),
+				&resp.ibv_resp, sizeof(resp));
+	if (!ret)
+		add_ring(cq, ring, resp.drv_payload.end);
+	return ret;
+}
+
+/* Where the memory until now is from, the new comes from. */
+static struct ibv_pd *memory_domain(struct rnic_cq *cq)
+{
+	struct ibv_pd *pd;
+
+	lock_cq(cq);
+	pd = cq->ring->buf.owner ? &cq->ring->buf.owner->pd : NULL;
+	unlock_cq(cq);
+	return pd;
+}
+
+/*
+ * The device goes on in a new ring while others poll the one until now. What
+ * that has when the device leaves it is still to be taken, however long it
+ * takes; a ring goes when it is empty.
+ */
+int rnic_resize_cq(struct ibv_cq *ibcq, int cqe)
+{
+	struct rnic_context *ctx = to_rctx(ibcq->context);
+	struct rnic_cq *cq = to_rcq(ibcq);
+	struct rnic_cq_ring *ring;
+	int ret;
+
+	if (!rnic_has_feature(ctx, RNIC_FEATURE_RESIZE_CQ))
+		return EOPNOTSUPP;
+	if (cqe < 1 || (uint32_t)cqe > ctx->attr.max_cqe)
+		return EINVAL;
+
+	pthread_mutex_lock(&cq->resize_mutex);
+	ret = alloc_ring(memory_domain(cq), cqe, &ring);
+	if (!ret) {
+		ret = resize_in_kernel(cq, ring, cqe);
+		if (ret)
+			free_rings(ring);
+	}
+	pthread_mutex_unlock(&cq->resize_mutex);
+	return ret;
 }
 
 /* ------------------------------------------------- the end of a QP */
@@ -525,26 +672,40 @@ void rnic_lock_cqs(struct ibv_qp *ibqp)
 {
 	struct rnic_cq *a = to_rcq(ibqp->send_cq);
 	struct rnic_cq *b = to_rcq(ibqp->recv_cq);
+	struct rnic_cq *first = a < b ? a : b;
+	struct rnic_cq *second = a < b ? b : a;
 
-	lock_cq(a < b ? a : b);
+	/* A ring that the device has, and nobody here yet, would be missed. */
+	pthread_mutex_lock(&first->resize_mutex);
 	if (a != b)
-		lock_cq(a < b ? b : a);
+		pthread_mutex_lock(&second->resize_mutex);
+	lock_cq(first);
+	if (a != b)
+		lock_cq(second);
 }
 
 void rnic_unlock_cqs(struct ibv_qp *ibqp)
 {
-	unlock_cq(to_rcq(ibqp->send_cq));
-	if (ibqp->send_cq != ibqp->recv_cq)
-		unlock_cq(to_rcq(ibqp->recv_cq));
+	struct rnic_cq *a = to_rcq(ibqp->send_cq);
+	struct rnic_cq *b = to_rcq(ibqp->recv_cq);
+
+	unlock_cq(a);
+	pthread_mutex_unlock(&a->resize_mutex);
+	if (a == b)
+		return;
+	unlock_cq(b);
+	pthread_mutex_unlock(&b->resize_mutex);
 }
 
-static void forget_in(struct rnic_cq *cq, uint32_t qpn, struct ibv_srq *srq)
+static void forget_in_ring(struct rnic_cq_ring *ring, uint32_t qpn,
+			   struct ibv_srq *srq)
 {
+	uint32_t count = ring->next ? ring->end - ring->consumer : ring->depth;
 	struct rnic_cqe *cqe;
 	uint32_t i;
 
-	for (i = 0; i < cq->depth; i++) {
-		cqe = valid_cqe(cq, cq->consumer + i);
+	for (i = 0; i < count; i++) {
+		cqe = valid_cqe(ring, ring->consumer + i);
 		if (!cqe)
 			break;
 		if (le32toh(cqe->qpn) != qpn)
@@ -553,6 +714,14 @@ static void forget_in(struct rnic_cq *cq, uint32_t qpn, struct ibv_srq *srq)
 		if (srq && (cqe->flags & RNIC_CQE_RECEIVE))
 			free_srq_entry(srq);
 	}
+}
+
+static void forget_in(struct rnic_cq *cq, uint32_t qpn, struct ibv_srq *srq)
+{
+	struct rnic_cq_ring *ring;
+
+	for (ring = cq->ring; ring; ring = ring->next)
+		forget_in_ring(ring, qpn, srq);
 }
 
 /*

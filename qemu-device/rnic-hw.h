@@ -380,7 +380,7 @@ RNIC_ASSERT_SIZE(struct rnic_cqe, 32);
 /*
  * Valid CQEs of the first pass over the ring have RNIC_CQE_PHASE set, of the
  * second clear, and so on: phase = !(index & depth).  The guest zeroes the
- * ring before Create CQ.
+ * ring before Create CQ and Modify CQ.  The indices of a new ring begin at zero.
  */
 #define RNIC_CQE_PHASE		(1u << 0)
 #define RNIC_CQE_RECEIVE	(1u << 1)
@@ -750,13 +750,22 @@ struct rnic_admin_sqe {
 			__le32 reserved2;
 			struct rnic_queue_memory memory;
 		} create_eq;
-		struct {	/* CREATE_CQ -> number; MODIFY_CQ */
-			__le32 cqn;	/* MODIFY_CQ only */
+		struct {	/* CREATE_CQ -> number */
+			__le32 reserved;
 			__le32 depth;
 			__le32 eqn;	/* completion EQ, or RNIC_NO_VECTOR */
 			__le32 doorbell_page;
 			struct rnic_queue_memory memory;
 		} create_cq;
+		struct {	/* MODIFY_CQ */
+			__le32 cqn;
+			__le32 mask;	/* RNIC_CQ_MODIFY_* */
+			/* With RNIC_CQ_MODIFY_DEPTH: */
+			__le32 depth;
+			__le32 earlier;	/* CQEs not consumed of rings that are
+					 * older than the one in use */
+			struct rnic_queue_memory memory;
+		} modify_cq;
 		struct {	/* DESTROY_*, DEALLOC_PD, QUERY_*, CM_UNLISTEN */
 			__le32 number;	/* for MRs and MWs: the STag */
 		} object;
@@ -894,6 +903,8 @@ struct rnic_admin_sqe {
 };
 RNIC_ASSERT_SIZE(struct rnic_admin_sqe, 128);
 
+#define RNIC_CQ_MODIFY_DEPTH		(1u << 0)	/* RNIC_FEATURE_RESIZE_CQ */
+
 #define RNIC_QP_MODIFY_STATE		(1u << 0)
 #define RNIC_QP_MODIFY_IRD		(1u << 1)
 #define RNIC_QP_MODIFY_ORD		(1u << 2)
@@ -934,6 +945,8 @@ struct rnic_admin_cqe {
 		struct {	/* CREATE_CQ, QUERY_CQ, MODIFY_CQ */
 			__le32 depth;
 			__le32 eqn;
+			__le32 end;	/* MODIFY_CQ, new depth: the ring before
+					 * has CQEs up to this index */
 		} cq;
 		struct {	/* CREATE_SRQ, QUERY_SRQ, MODIFY_SRQ */
 			__le32 pdn;

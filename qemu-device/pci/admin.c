@@ -112,9 +112,11 @@ static const AdminCommand commands[] = {
         NO_RESULT(rnic_pd_dealloc, object) },
     [RNIC_ADMIN_CREATE_CQ] = {
         RESULT(rnic_cq_create, create_cq), PAGE_LIST(create_cq),
-        .reserved = { RESERVED(create_cq.cqn) } },
+        .reserved = { RESERVED(create_cq.reserved) } },
     [RNIC_ADMIN_QUERY_CQ] = { RESULT(rnic_cq_query, object) },
-    [RNIC_ADMIN_MODIFY_CQ] = NOT_OFFERED,
+    [RNIC_ADMIN_MODIFY_CQ] = {
+        RESULT(rnic_cq_modify, modify_cq), PAGE_LIST(modify_cq),
+        .needs = RNIC_FEATURE_RESIZE_CQ },
     [RNIC_ADMIN_DESTROY_CQ] = { NO_RESULT(rnic_cq_destroy, object) },
     [RNIC_ADMIN_CREATE_SRQ] = {
         RESULT(rnic_srq_create, create_srq), PAGE_LIST(create_srq),

@@ -13,13 +13,13 @@
 
 struct RnicCq {
     RnicObject object;          /* its users: work queues */
-    QemuMutex lock;             /* of what follows eqn, and of the ring */
-    uint32_t depth;
     uint32_t doorbell_page;
-    RnicQueueMemory mem;
     RnicEq *eq;                 /* NULL: no notification */
     uint32_t eqn;
-    uint32_t producer;
+    QemuMutex lock;             /* of what follows, and of the ring */
+    uint32_t depth;
+    RnicQueueMemory mem;
+    uint32_t producer;          /* in this ring: the first CQE is number 0 */
     uint32_t consumer;          /* as last read from the record */
     uint32_t armed;             /* RNIC_ARM_* */
     bool failed;
@@ -28,17 +28,32 @@ struct RnicCq {
     bool event_held;            /* armed, and what it is armed for is there */
 };
 
-static enum rnic_admin_status cq_check_create(RnicState *s,
-                                           const struct rnic_admin_sqe *sqe)
+static enum rnic_admin_status cq_check_depth(uint32_t depth)
 {
-    uint32_t depth = le32_to_cpu(sqe->create_cq.depth);
-    uint32_t eqn = le32_to_cpu(sqe->create_cq.eqn);
-
     if (depth > RNIC_CQ_MAX_DEPTH) {
         return RNIC_ST_CQ_TOO_MANY_ENTRIES;
     }
-    if (depth < 2 || !is_power_of_2(depth)) {
-        return RNIC_ST_BAD_QUEUE_MEMORY;
+    return depth >= 2 && is_power_of_2(depth) ? RNIC_ST_OK
+                                              : RNIC_ST_BAD_QUEUE_MEMORY;
+}
+
+static enum rnic_admin_status
+cq_read_memory(RnicState *s, const struct rnic_queue_memory *wire,
+               uint32_t depth, RnicQueueMemory *mem)
+{
+    return rnic_queue_memory_read(
+        s, wire, (uint64_t)depth * sizeof(struct rnic_cqe), 0, mem);
+}
+
+static enum rnic_admin_status cq_check_create(RnicState *s,
+                                           const struct rnic_admin_sqe *sqe)
+{
+    uint32_t eqn = le32_to_cpu(sqe->create_cq.eqn);
+    enum rnic_admin_status status =
+        cq_check_depth(le32_to_cpu(sqe->create_cq.depth));
+
+    if (status != RNIC_ST_OK) {
+        return status;
     }
     if (eqn != RNIC_NO_VECTOR && !rnic_eq_get_completion(s, eqn)) {
         return RNIC_ST_INVALID_EVENT_HANDLER;
@@ -69,9 +84,7 @@ enum rnic_admin_status rnic_cq_create(RnicState *s,
     if (status != RNIC_ST_OK) {
         return status;
     }
-    status = rnic_queue_memory_read(
-        s, &sqe->create_cq.memory,
-        (uint64_t)depth * sizeof(struct rnic_cqe), 0, &mem);
+    status = cq_read_memory(s, &sqe->create_cq.memory, depth, &mem);
     if (status != RNIC_ST_OK) {
         return status;
     }
@@ -105,6 +118,94 @@ enum rnic_admin_status rnic_cq_query(RnicState *s,
     cq_fill_result(cq, cqe);
     return RNIC_ST_OK;
 }
+
+/* ---------------------------------------------------------- resize */
+
+static bool cq_load_consumer(RnicState *s, RnicCq *cq)
+{
+    return rnic_record_load32(s, &cq->mem,
+                              offsetof(struct rnic_cq_record, consumer),
+                              &cq->consumer);
+}
+
+/*
+ * V5.3.3-3.  The new ring starts empty: what is counted are the CQEs that the
+ * consumer has not taken, in whatever ring they are.
+ */
+static enum rnic_admin_status cq_check_shrink(RnicState *s, RnicCq *cq,
+                                              uint32_t depth, uint32_t earlier)
+{
+    if (!cq_load_consumer(s, cq)) {
+        return RNIC_ST_DMA_ERROR;
+    }
+    return (uint64_t)(cq->producer - cq->consumer) + earlier > depth
+           ? RNIC_ST_SHRINK_TOO_SMALL : RNIC_ST_OK;
+}
+
+/*
+ * From here on CQEs go to @mem.  The memory before it gets no more of them: a
+ * worker writes with the lock held.
+ */
+static void cq_change_ring(RnicCq *cq, uint32_t depth, RnicQueueMemory *mem)
+{
+    RnicQueueMemory before = cq->mem;
+
+    cq->mem = *mem;
+    cq->depth = depth;
+    cq->producer = 0;
+    cq->consumer = 0;
+    *mem = before;
+}
+
+/* @mem becomes the CQ's, and that before comes back, unless it is refused. */
+static enum rnic_admin_status
+cq_resize(RnicState *s, RnicCq *cq, const struct rnic_admin_sqe *sqe,
+          RnicQueueMemory *mem, struct rnic_admin_cqe *cqe)
+{
+    uint32_t depth = le32_to_cpu(sqe->modify_cq.depth);
+    enum rnic_admin_status status;
+    uint32_t end;
+
+    QEMU_LOCK_GUARD(&cq->lock);
+    status = cq_check_shrink(s, cq, depth, le32_to_cpu(sqe->modify_cq.earlier));
+    if (status != RNIC_ST_OK) {
+        return status;
+    }
+    end = cq->producer;
+    cq_change_ring(cq, depth, mem);
+    cq_fill_result(cq, cqe);
+    cqe->cq.end = cpu_to_le32(end);
+    trace_rnic_cq_resized(cq->object.number, depth, end);
+    return RNIC_ST_OK;
+}
+
+enum rnic_admin_status rnic_cq_modify(RnicState *s,
+                                      const struct rnic_admin_sqe *sqe,
+                                      struct rnic_admin_cqe *cqe)
+{
+    RnicCq *cq = rnic_cq_get(s, le32_to_cpu(sqe->modify_cq.cqn));
+    uint32_t depth = le32_to_cpu(sqe->modify_cq.depth);
+    enum rnic_admin_status status = cq_check_depth(depth);
+    RnicQueueMemory mem;
+
+    if (!cq) {
+        return RNIC_ST_INVALID_CQ;
+    }
+    if (sqe->modify_cq.mask != cpu_to_le32(RNIC_CQ_MODIFY_DEPTH)) {
+        return RNIC_ST_INVALID_MODIFIER;
+    }
+    if (status == RNIC_ST_OK) {
+        status = cq_read_memory(s, &sqe->modify_cq.memory, depth, &mem);
+    }
+    if (status != RNIC_ST_OK) {
+        return status;
+    }
+    status = cq_resize(s, cq, sqe, &mem, cqe);
+    rnic_queue_memory_free(s, &mem);
+    return status;
+}
+
+/* --------------------------------------------------------- destroy */
 
 static void cq_destroy(RnicState *s, RnicCq *cq)
 {
@@ -158,9 +259,7 @@ static bool cq_has_room(RnicState *s, RnicCq *cq)
     if (cq->producer - cq->consumer < cq->depth) {
         return true;
     }
-    if (!rnic_record_load32(s, &cq->mem,
-                            offsetof(struct rnic_cq_record, consumer),
-                            &cq->consumer)) {
+    if (!cq_load_consumer(s, cq)) {
         cq_fail(s, cq, RNIC_AE_CQ_ERROR);
         return false;
     }

@@ -15,6 +15,9 @@ enum rnic_admin_status rnic_cq_create(RnicState *s,
 enum rnic_admin_status rnic_cq_query(RnicState *s,
                                      const struct rnic_admin_sqe *sqe,
                                      struct rnic_admin_cqe *cqe);
+enum rnic_admin_status rnic_cq_modify(RnicState *s,
+                                      const struct rnic_admin_sqe *sqe,
+                                      struct rnic_admin_cqe *cqe);
 enum rnic_admin_status rnic_cq_destroy(RnicState *s,
                                        const struct rnic_admin_sqe *sqe);
 void rnic_cq_reset(RnicState *s);

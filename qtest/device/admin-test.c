@@ -567,7 +567,7 @@ static void test_completion_queues(void)
               RNIC_ST_CQ_TOO_MANY_ENTRIES),
         SPOIL(create_cq.depth, le32_to_cpu(w->attr.max_cqe) + 1,
               RNIC_ST_CQ_TOO_MANY_ENTRIES),
-        SPOIL(create_cq.cqn, 1, RNIC_ST_RESERVED_NOT_ZERO),
+        SPOIL(create_cq.reserved, 1, RNIC_ST_RESERVED_NOT_ZERO),
         SPOIL(create_cq.eqn, 0, RNIC_ST_INVALID_EVENT_HANDLER),
         SPOIL(create_cq.eqn, UNUSED, RNIC_ST_INVALID_EVENT_HANDLER),
         SPOIL(create_cq.eqn, r->async_eq.number,

@@ -10,16 +10,26 @@
 
 static const ConnectionOptions defaults;
 
-static void make_qp(Connection *c, const ConnectionOptions *o)
+/* The QP's own CQs, unless it shares one. */
+static RnicQpInit make_cqs(Connection *c, const ConnectionOptions *o)
 {
-    RnicCq *recv_cq = o->one_cq ? &c->send_cq : &c->recv_cq;
-    RnicQpInit init = rnic_qp_default(c->r, &c->send_cq, recv_cq);
     uint32_t cq_depth = o->cq_depth ? o->cq_depth : 1024;
 
-    rnic_create_cq(c->r, &c->send_cq, cq_depth, c->r->comp_eq.number);
-    if (!o->one_cq) {
-        rnic_create_cq(c->r, &c->recv_cq, cq_depth, c->r->comp_eq.number);
+    if (o->cq) {
+        return rnic_qp_default(c->r, o->cq, o->cq);
     }
+    rnic_create_cq(c->r, &c->send_cq, cq_depth, c->r->comp_eq.number);
+    if (o->one_cq) {
+        return rnic_qp_default(c->r, &c->send_cq, &c->send_cq);
+    }
+    rnic_create_cq(c->r, &c->recv_cq, cq_depth, c->r->comp_eq.number);
+    return rnic_qp_default(c->r, &c->send_cq, &c->recv_cq);
+}
+
+static void make_qp(Connection *c, const ConnectionOptions *o)
+{
+    RnicQpInit init = make_cqs(c, o);
+
     init.ird = o->no_reads ? 0 : o->ird ? o->ird : 4;
     init.ord = o->no_reads ? 0 : o->ord ? o->ord : 4;
     init.sq_depth = o->sq_depth ? o->sq_depth : init.sq_depth;

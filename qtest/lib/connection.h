@@ -40,6 +40,7 @@ typedef struct ConnectionOptions {
     uint32_t enables;           /* instead of reads and writes; 0: those */
     uint8_t max_sge;
     bool one_cq;                /* recv_cq is send_cq */
+    RnicCq *cq;                 /* of both queues, instead of the QP's own */
     uint32_t pd;                /* 0: the device's first */
     const RnicSrq *srq;
     uint32_t rq_limit;

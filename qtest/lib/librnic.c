@@ -650,6 +650,42 @@ void rnic_create_cq(Rnic *r, RnicCq *cq, uint32_t depth, uint32_t eqn)
     g_assert_cmphex(cq->number, !=, 0);
 }
 
+struct rnic_admin_sqe rnic_resize_command(Rnic *r, const RnicCq *cq,
+                                          uint32_t depth, uint64_t memory)
+{
+    struct rnic_admin_sqe sqe = rnic_command(RNIC_ADMIN_MODIFY_CQ);
+
+    sqe.modify_cq.cqn = cpu_to_le32(cq->number);
+    sqe.modify_cq.mask = cpu_to_le32(RNIC_CQ_MODIFY_DEPTH);
+    sqe.modify_cq.depth = cpu_to_le32(depth);
+    sqe.modify_cq.memory.pages = rnic_pages(
+        r, memory,
+        RNIC_QUEUE_RECORD_SIZE + (uint64_t)depth * sizeof(struct rnic_cqe));
+    sqe.modify_cq.memory.ring_offset[0] = cpu_to_le32(RNIC_QUEUE_RECORD_SIZE);
+    return sqe;
+}
+
+uint16_t rnic_try_resize_cq(Rnic *r, RnicCq *cq, uint32_t depth,
+                            uint32_t earlier, RnicCq *before, uint32_t *end)
+{
+    uint64_t memory = rnic_alloc(
+        r, RNIC_QUEUE_RECORD_SIZE + (uint64_t)depth * sizeof(struct rnic_cqe));
+    struct rnic_admin_sqe sqe = rnic_resize_command(r, cq, depth, memory);
+    struct rnic_admin_cqe cqe;
+    uint16_t status;
+
+    sqe.modify_cq.earlier = cpu_to_le32(earlier);
+    status = rnic_admin(r, &sqe, &cqe);
+    if (status == RNIC_ST_OK) {
+        *before = *cq;
+        *end = le32_to_cpu(cqe.cq.end);
+        cq->memory = memory;
+        cq->depth = le32_to_cpu(cqe.cq.depth);
+        cq->index = 0;
+    }
+    return status;
+}
+
 RnicQpInit rnic_qp_default(Rnic *r, RnicCq *send_cq, RnicCq *recv_cq)
 {
     return (RnicQpInit) {

@@ -284,6 +284,16 @@ typedef struct RnicQpInit {
     uint32_t rq_limit;
 } RnicQpInit;
 
+/*
+ * Have CQ @cq go on in a new ring of @depth; @earlier as in the command.
+ * Returns the status.  If it is OK, *@cq is the new ring, and *@before the one
+ * until now, which has CQEs up to *@end.
+ */
+uint16_t rnic_try_resize_cq(Rnic *r, RnicCq *cq, uint32_t depth,
+                            uint32_t earlier, RnicCq *before, uint32_t *end);
+struct rnic_admin_sqe rnic_resize_command(Rnic *r, const RnicCq *cq,
+                                          uint32_t depth, uint64_t memory);
+
 RnicQpInit rnic_qp_default(Rnic *r, RnicCq *send_cq, RnicCq *recv_cq);
 struct rnic_admin_sqe rnic_qp_command(Rnic *r, const RnicQpInit *init,
                                       RnicQp *qp);
