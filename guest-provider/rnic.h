@@ -142,8 +142,9 @@ struct rnic_cq_ring {
 	uint32_t depth;
 	uint32_t consumer;
 	uint32_t returned;		/* the consumer index in the record */
-	uint32_t end;			/* with next: behind its last CQE */
-	struct rnic_cq_ring *next;	/* newer; NULL: the device's present one */
+	bool ended;
+	uint32_t end;			/* if so: behind its last CQE */
+	struct rnic_cq_ring *next;	/* newer, or NULL */
 };
 
 struct rnic_cq {

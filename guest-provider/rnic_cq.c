@@ -229,9 +229,22 @@ static void leave_ring(struct rnic_cq *cq)
 	cq->used_up = ring;
 }
 
+/*
+ * Where there is a next ring. As long as the command that gives the device that
+ * ring is in progress, nobody knows where this one ends; but once there is a
+ * CQE in the next, there are no more to come here. It must be seen at once:
+ * its event may have been the last.
+ */
+static bool ring_is_done(struct rnic_cq_ring *ring)
+{
+	if (ring->ended)
+		return ring->consumer == ring->end;
+	return valid_cqe(ring->next, 0) && !valid_cqe(ring, ring->consumer);
+}
+
 static struct rnic_cq_ring *oldest_ring(struct rnic_cq *cq)
 {
-	while (unlikely(cq->ring->next) && cq->ring->consumer == cq->ring->end)
+	while (unlikely(cq->ring->next) && ring_is_done(cq->ring))
 		leave_ring(cq);
 	return cq->ring;
 }
@@ -593,15 +606,45 @@ static uint32_t count_earlier(struct rnic_cq *cq)
 	return count;
 }
 
-static void add_ring(struct rnic_cq *cq, struct rnic_cq_ring *ring,
-		     uint32_t end)
+/* The device may use it from now on. */
+static void add_ring(struct rnic_cq *cq, struct rnic_cq_ring *ring)
+{
+	lock_cq(cq);
+	newest_ring(cq)->next = ring;
+	unlock_cq(cq);
+}
+
+/* The one before ring, unless there is none any more. */
+static struct rnic_cq_ring *ring_before(struct rnic_cq *cq,
+					const struct rnic_cq_ring *ring)
+{
+	struct rnic_cq_ring *before = cq->ring;
+
+	while (before && before->next != ring)
+		before = before->next;
+	return before;
+}
+
+/* The device uses ring, and left the one before at end. */
+static void end_before(struct rnic_cq *cq, const struct rnic_cq_ring *ring,
+		       uint32_t end)
 {
 	struct rnic_cq_ring *before;
 
 	lock_cq(cq);
-	before = newest_ring(cq);
-	before->end = end;
-	before->next = ring;
+	before = ring_before(cq, ring);
+	if (before) {
+		before->end = end;
+		before->ended = true;
+	}
+	unlock_cq(cq);
+}
+
+/* The device does not use it, and has not. */
+static void remove_ring(struct rnic_cq *cq, const struct rnic_cq_ring *ring)
+{
+	lock_cq(cq);
+	ring_before(cq, ring)->next = NULL;
 	unlock_cq(cq);
 }
 
@@ -620,10 +663,13 @@ static int resize_in_kernel(struct rnic_cq *cq, struct rnic_cq_ring *ring,
 	};
 	int ret;
 
+	add_ring(cq, ring);
 	ret = ibv_cmd_resize_cq(&cq->vcq.cq, cqe, &cmd.ibv_cmd, sizeof(cmd),
 				&resp.ibv_resp, sizeof(resp));
-	if (!ret)
-		add_ring(cq, ring, resp.drv_payload.end);
+	if (ret)
+		remove_ring(cq, ring);
+	else
+		end_before(cq, ring, resp.drv_payload.end);
 	return ret;
 }
 
@@ -633,15 +679,15 @@ static struct ibv_pd *memory_domain(struct rnic_cq *cq)
 	struct ibv_pd *pd;
 
 	lock_cq(cq);
-	pd = cq->ring->buf.owner ? &cq->ring->buf.owner->pd : NULL;
+	pd = cq->ring->buf.parent ? &cq->ring->buf.parent->pd : NULL;
 	unlock_cq(cq);
 	return pd;
 }
 
 /*
- * The device goes on in a new ring while others poll the one until now. What
- * that has when the device leaves it is still to be taken, however long it
- * takes; a ring goes when it is empty.
+ * The device goes on in a new ring while others poll. What the one until now has
+ * when the device leaves it is still to be taken, however long it takes; a ring
+ * goes when it is empty.
  */
 int rnic_resize_cq(struct ibv_cq *ibcq, int cqe)
 {

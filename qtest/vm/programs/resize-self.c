@@ -1,0 +1,390 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * resize-self: a process that connects to itself and resizes its queues while
+ * messages go over the connection.
+ *
+ * Each message is numbered. Every completion of a Send and of a receive must
+ * come once and in order, whatever the sizes. Besides, sizes that are to be
+ * refused are tried, and a QP is destroyed whose completions are in several
+ * rings of its CQ.
+ */
+
+#include <errno.h>
+#include <getopt.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common.h"
+
+#define WINDOW		32	/* messages under way at most */
+#define SLOT		64
+#define BATCH		8
+
+static const char help[] =
+"usage: resize-self [options] ADDRESS\n"
+"Listens at ADDRESS, one of this machine's own, connects to it, and resizes its\n"
+"queues under traffic, checking every completion.\n"
+"  -p, --port PORT       (default " DEFAULT_PORT ")\n"
+"  -n, --number N        resizes of each kind (default 10000)\n"
+"  -x, --extended        poll by ibv_start_poll() and so on\n"
+"  -t, --time-limit SEC  for any one wait (default 60)\n"
+"Exit status: 0 all right, 1 a failure, 2 usage.\n";
+
+static const struct option options[] = {
+	{ "port", required_argument, NULL, 'p' },
+	{ "number", required_argument, NULL, 'n' },
+	{ "extended", no_argument, NULL, 'x' },
+	{ "time-limit", required_argument, NULL, 't' },
+	{ "help", no_argument, NULL, 'h' },
+	{ 0 },
+};
+
+static uint32_t number = 10000;
+static const char *address;
+static const char *port = DEFAULT_PORT;
+
+static struct rdma_event_channel *listen_channel;
+static struct endpoint from, to;
+static uint8_t *from_slots, *to_slots;
+static struct ibv_mr *from_mr, *to_mr;
+
+static atomic_bool stop;		/* no more messages */
+static atomic_ullong sent;		/* Sends posted */
+static atomic_ullong receives;		/* receives posted */
+static atomic_ullong received;
+
+/* ----------------------------------------------------------- traffic */
+
+static void post_numbered(uint64_t n)
+{
+	uint64_t *slot = (void *)(from_slots + n % WINDOW * SLOT);
+
+	*slot = n;
+	post_message(&from, from_mr, slot, SLOT, n);
+}
+
+static void add_receive(void)
+{
+	uint64_t n = atomic_load(&receives);
+
+	post_receive(&to, to_mr, to_slots + n % WINDOW * SLOT, SLOT, n);
+	atomic_store(&receives, n + 1);
+}
+
+/* Of completions n, n + 1 and so on; returns the next one's number. */
+static uint64_t check_order(const struct ibv_wc *wc, int count, uint64_t n,
+			    const char *what)
+{
+	int i;
+
+	for (i = 0; i < count; i++, n++) {
+		check_completion(&wc[i], what);
+		if (wc[i].wr_id != n)
+			fail("%s: completion of %llu instead of %llu", what,
+			     (unsigned long long)wc[i].wr_id,
+			     (unsigned long long)n);
+	}
+	return n;
+}
+
+static uint64_t take_sends(uint64_t done)
+{
+	struct ibv_wc wc[BATCH];
+	int n = wait_completions(from.send_cq, from.send_channel, wc, BATCH,
+				 time_limit);
+
+	if (!n)
+		fail("no completion of Send %llu within %g s",
+		     (unsigned long long)done, time_limit);
+	return check_order(wc, n, done, "Send");
+}
+
+/* Until stopped; then, until all is complete. */
+static void *send_all(void *unused)
+{
+	uint64_t posted = 0, done = 0;
+
+	(void)unused;
+	while (!atomic_load(&stop) || done != posted) {
+		while (!atomic_load(&stop) && posted - done < WINDOW &&
+		       posted < atomic_load(&receives)) {
+			post_numbered(posted++);
+			atomic_store(&sent, posted);
+		}
+		if (posted != done)
+			done = take_sends(done);
+	}
+	return NULL;
+}
+
+static uint64_t take_receives(uint64_t done)
+{
+	struct ibv_wc wc[BATCH];
+	uint64_t next;
+	int n = wait_completions(to.recv_cq, to.recv_channel, wc, BATCH, 0.2);
+
+	for (next = check_order(wc, n, done, "receive"); done < next; done++) {
+		uint64_t got = *(uint64_t *)(to_slots + done % WINDOW * SLOT);
+
+		if (got != done)
+			fail("message %llu came as number %llu",
+			     (unsigned long long)got,
+			     (unsigned long long)done);
+		add_receive();
+	}
+	atomic_store(&received, next);
+	return next;
+}
+
+static void *receive_all(void *unused)
+{
+	uint64_t done = atomic_load(&received);
+	double last = now();
+
+	(void)unused;
+	while (!atomic_load(&stop) || done != atomic_load(&sent)) {
+		uint64_t next = take_receives(done);
+
+		if (next == done && done != atomic_load(&sent) &&
+		    now() - last > time_limit)
+			fail("message %llu has not come within %g s",
+			     (unsigned long long)done, time_limit);
+		if (next != done)
+			last = now();
+		done = next;
+	}
+	return NULL;
+}
+
+/* ------------------------------------------------------------ CQs */
+
+static void resize(struct ibv_cq *cq, int cqe)
+{
+	int ret = ibv_resize_cq(cq, cqe);
+
+	if (ret)
+		fail("ibv_resize_cq to %d: %s", cqe, strerror(ret));
+	if (cq->cqe < cqe)
+		fail("resized to %d, and not to %d", cq->cqe, cqe);
+}
+
+static void resize_cqs(unsigned int *random)
+{
+	uint32_t i;
+
+	for (i = 0; i < number / 2; i++) {
+		resize(from.send_cq, WINDOW + rand_r(random) % 1000);
+		resize(to.recv_cq, WINDOW + rand_r(random) % 1000);
+	}
+	say("%u resizes of CQs", number / 2 * 2);
+}
+
+static void expect_refused(struct ibv_cq *cq, int cqe, int error)
+{
+	int before = cq->cqe;
+	int ret = ibv_resize_cq(cq, cqe);
+
+	if (ret != error)
+		fail("resizing a CQ to %d: %s, not %s", cqe, strerror(ret),
+		     strerror(error));
+	if (cq->cqe != before)
+		fail("a refused resize changed the CQ");
+}
+
+static void wait_received(uint64_t n)
+{
+	double end = now() + time_limit;
+	struct ibv_wc wc;
+
+	/* An event tells that a receive is complete, which stays there. */
+	while (atomic_load(&received) != n) {
+		if (ibv_poll_cq(to.recv_cq, 1, &wc) == 1) {
+			check_order(&wc, 1, received, "receive");
+			add_receive();
+			atomic_fetch_add(&received, 1);
+		} else if (now() > end) {
+			fail("message %llu has not come",
+			     (unsigned long long)received);
+		}
+	}
+}
+
+/* V5.3.3-3: completions that nobody has polled are in the way. */
+static void refuse_resizes(void)
+{
+	struct ibv_device_attr attr;
+	struct ibv_wc wc[20];
+	uint64_t i, first = atomic_load(&sent);
+	int got;
+
+	if (ibv_query_device(from.id->verbs, &attr))
+		fail("ibv_query_device: %s", strerror(errno));
+	resize(from.send_cq, 64);
+	for (i = 0; i < 20; i++)
+		post_numbered(first + i);
+	wait_received(first + 20);
+	expect_refused(from.send_cq, 0, EINVAL);
+	expect_refused(from.send_cq, -1, EINVAL);
+	expect_refused(from.send_cq, attr.max_cqe + 1, EINVAL);
+	expect_refused(from.send_cq, 16, EINVAL);
+	resize(from.send_cq, 20);
+	/* They are in a ring that the device has left, and count. */
+	expect_refused(from.send_cq, 16, EINVAL);
+	resize(from.send_cq, 100);
+	for (got = 0; got < 20; )
+		got += ibv_poll_cq(from.send_cq, 20 - got, wc + got);
+	check_order(wc, 20, first, "Send");
+	if (ibv_poll_cq(from.send_cq, 1, wc))
+		fail("a completion too many");
+	resize(from.send_cq, 2);
+	resize(from.send_cq, 64);
+	atomic_store(&sent, first + 20);
+	say("refused resizes of a CQ: ok");
+}
+
+/* Nobody polls any more; what is in all the rings goes with the QP. */
+static void leave_completions(void)
+{
+	uint64_t first = atomic_load(&sent);
+	uint32_t i;
+
+	for (i = 0; i < WINDOW; i++) {
+		post_numbered(first + i);
+		if (i % 4 == 3)
+			resize(from.send_cq, 64 + i);
+	}
+	wait_received(first + WINDOW);
+}
+
+/* A CQ that nothing is completed on. */
+static void expect_empty(struct ibv_cq *cq)
+{
+	struct ibv_wc wc;
+
+	if (ibv_poll_cq(cq, 1, &wc))
+		fail("a completion of a QP that was destroyed");
+}
+
+/* ---------------------------------------------------------- set-up */
+
+static void *accept_one(void *unused)
+{
+	(void)unused;
+	take_request(listen_channel, &to, NULL, 0);
+	make_qp(&to);
+	to_slots = allocate(WINDOW * SLOT);
+	to_mr = register_memory(to.id, to_slots, WINDOW * SLOT,
+				IBV_ACCESS_LOCAL_WRITE);
+	while (atomic_load(&receives) < WINDOW)
+		add_receive();
+	accept_on(&to);
+	return NULL;
+}
+
+static pthread_t start_thread(void *(*run)(void *unused))
+{
+	pthread_t thread;
+	int ret = pthread_create(&thread, NULL, run, NULL);
+
+	if (ret)
+		fail("pthread_create: %s", strerror(ret));
+	return thread;
+}
+
+static void connect_both(void)
+{
+	pthread_t acceptor = start_thread(accept_one);
+
+	connect_to(&from, address, port, NULL, 0);
+	from_slots = allocate(WINDOW * SLOT);
+	from_mr = register_memory(from.id, from_slots, WINDOW * SLOT, 0);
+	pthread_join(acceptor, NULL);
+}
+
+/* resize_all(), while messages go. */
+static void run_traffic(void (*resize_all)(unsigned int *random))
+{
+	unsigned int random = 1;
+	pthread_t sender, receiver;
+	double begin = now();
+	uint64_t before = atomic_load(&received);
+
+	atomic_store(&stop, false);
+	sender = start_thread(send_all);
+	receiver = start_thread(receive_all);
+	resize_all(&random);
+	atomic_store(&stop, true);
+	pthread_join(sender, NULL);
+	pthread_join(receiver, NULL);
+	say("%llu messages in %.1f s: ok",
+	    (unsigned long long)(atomic_load(&received) - before),
+	    now() - begin);
+}
+
+static void free_all(void)
+{
+	rdma_disconnect(from.id);
+	expect_and_ack(from.channel, RDMA_CM_EVENT_DISCONNECTED);
+	rdma_destroy_qp(from.id);
+	expect_empty(from.send_cq);
+	if (ibv_destroy_cq(from.send_cq) || ibv_destroy_cq(from.recv_cq))
+		fail("ibv_destroy_cq: %s", strerror(errno));
+	from.send_cq = NULL;
+	if (ibv_dereg_mr(from_mr) || ibv_dereg_mr(to_mr))
+		fail("ibv_dereg_mr: %s", strerror(errno));
+	free_endpoint(&from);
+	free_endpoint(&to);
+}
+
+static void run(void)
+{
+	struct rdma_cm_id *listener;
+
+	listen_channel = make_channel();
+	listener = listen_at(listen_channel, address, port);
+	connect_both();
+	run_traffic(resize_cqs);
+	refuse_resizes();
+	leave_completions();
+	free_all();
+	rdma_destroy_id(listener);
+	rdma_destroy_event_channel(listen_channel);
+}
+
+int main(int argc, char **argv)
+{
+	int c;
+
+	program = "resize-self";
+	while ((c = getopt_long(argc, argv, "p:n:xt:h", options, NULL)) != -1) {
+		switch (c) {
+		case 'p':
+			port = optarg;
+			break;
+		case 'n':
+			number = parse_number(optarg, "--number", UINT32_MAX);
+			break;
+		case 'x':
+			use_extended = true;
+			break;
+		case 't':
+			time_limit = parse_number(optarg, "--time-limit",
+						  86400);
+			break;
+		case 'h':
+			fputs(help, stdout);
+			return 0;
+		default:
+			fail_usage();
+		}
+	}
+	if (argc - optind != 1)
+		fail_usage();
+	address = argv[optind];
+	run();
+	say("resizing: ok");
+	return 0;
+}

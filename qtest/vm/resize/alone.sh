@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Queues resized while they are in use, thousands of times; all completions come,
+# once and in order. The program killed while it resizes, of which nothing may be
+# left.
+
+. /usr/lib/rnic/lib.sh
+
+me=$(address_of alone)
+
+resize-self "$me" || fail "resize-self"
+resize-self --extended --number 1000 "$me" || fail "resize-self --extended"
+
+say "killed while resizing"
+resize-self --number 100000000 "$me" &
+program=$!
+eventually 60 transferring
+kill -KILL $program
+wait $program
+eventually 30 nothing_left || fail "$(objects_left)"
+resize-self --number 10 "$me" || fail "resize-self afterwards"
+eventually 30 nothing_left || fail "$(objects_left)"
+
+shows V5.3.3-1 V5.3.3-2 V5.3.3-3 V8.3.1-2 V9.2.3.3-1 V9.2.3.3-2 V9.2.3.3-3 \
+	V9.2.3.3-4
