@@ -118,4 +118,30 @@ struct rnic_uresp_create_qp {
 	__u32 reserved;
 };
 
+/*
+ * Resize, with IB_QP_CAP or IB_SRQ_MAX_WR: new memory for the queues, which begins
+ * as that of queues that are created, except that the process has copied to it
+ * the WQEs that it has posted and not seen completed, and their producer
+ * indices. It posts nothing meanwhile. What it may put into one WQE stays.
+ */
+struct rnic_ureq_modify_qp {
+	__aligned_u64 buf_addr;
+	__u32 buf_length;
+	__u32 sq_offset;
+	__u32 rq_offset;
+	__u32 sq_depth;		/* in RNIC_SQ_UNIT */
+	__u32 rq_depth;		/* in WQEs; 0 with an S-RQ, as rq_offset */
+	__u32 max_send_wr;	/* as query_qp shall tell */
+	__u32 max_recv_wr;
+	__u32 reserved;
+};
+
+struct rnic_ureq_modify_srq {
+	__aligned_u64 buf_addr;
+	__u32 buf_length;
+	__u32 ring_offset;
+	__u32 depth;		/* WQEs, at least those asked for */
+	__u32 reserved;
+};
+
 #endif /* RNIC_ABI_USER_H */

@@ -226,6 +226,19 @@ int rnic_cmd_set_srq_limit(struct rnic_dev *dev, u32 srqn, u32 limit)
 	return rnic_admin_execute(dev, &cmd);
 }
 
+int rnic_cmd_resize_srq(struct rnic_dev *dev, u32 srqn, u32 depth,
+			const struct rnic_queue_memory *memory)
+{
+	struct rnic_admin_command cmd;
+
+	rnic_cmd_init(&cmd, RNIC_ADMIN_MODIFY_SRQ);
+	cmd.sqe.create_srq.srqn = cpu_to_le32(srqn);
+	cmd.sqe.create_srq.mask = RNIC_SRQ_MODIFY_DEPTH;
+	cmd.sqe.create_srq.depth = cpu_to_le32(depth);
+	cmd.sqe.create_srq.memory = *memory;
+	return rnic_admin_execute(dev, &cmd);
+}
+
 int rnic_cmd_destroy_srq(struct rnic_dev *dev, u32 srqn)
 {
 	return rnic_cmd_take_away(dev, RNIC_ADMIN_DESTROY_SRQ, srqn);
@@ -287,6 +300,12 @@ int rnic_cmd_modify_qp(struct rnic_dev *dev, u32 qpn,
 		cmd.sqe.modify_qp.ord = cpu_to_le16(change->ord);
 	if (change->mask & RNIC_QP_MODIFY_ENABLES)
 		cmd.sqe.modify_qp.enables = cpu_to_le32(change->enables);
+	if (change->mask & RNIC_QP_MODIFY_SQ_DEPTH) {
+		cmd.sqe.modify_qp.sq_depth = cpu_to_le32(change->sq_depth);
+		cmd.sqe.modify_qp.memory = change->memory;
+	}
+	if (change->mask & RNIC_QP_MODIFY_RQ_DEPTH)
+		cmd.sqe.modify_qp.rq_depth = cpu_to_le32(change->rq_depth);
 	return rnic_admin_execute(dev, &cmd);
 }
 

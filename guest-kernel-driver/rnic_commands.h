@@ -71,6 +71,9 @@ struct rnic_qp_change {
 	u16 ird;
 	u16 ord;
 	u32 enables;
+	u32 sq_depth;
+	u32 rq_depth;
+	struct rnic_queue_memory memory;	/* with a depth */
 };
 
 struct rnic_qp_info {
@@ -153,6 +156,8 @@ int rnic_cmd_create_srq(struct rnic_dev *dev,
 int rnic_cmd_query_srq_limit(struct rnic_dev *dev, u32 srqn, u32 *limit);
 /* Arms it, too, unless it is zero. */
 int rnic_cmd_set_srq_limit(struct rnic_dev *dev, u32 srqn, u32 limit);
+int rnic_cmd_resize_srq(struct rnic_dev *dev, u32 srqn, u32 depth,
+			const struct rnic_queue_memory *memory);
 int rnic_cmd_destroy_srq(struct rnic_dev *dev, u32 srqn);
 
 int rnic_cmd_create_qp(struct rnic_dev *dev, const struct rnic_qp_params *p,

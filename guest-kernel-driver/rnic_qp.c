@@ -12,9 +12,6 @@
 #include "rnic_udata.h"
 #include "rnic_verbs.h"
 
-#define RNIC_MIN_SQ_DEPTH	8
-#define RNIC_MIN_RQ_DEPTH	1
-
 struct rnic_qp *rnic_qp_get(struct rnic_dev *dev, u32 qpn)
 {
 	unsigned long irq_flags;
@@ -247,6 +244,7 @@ static int rnic_create_user_qp(struct rnic_dev *dev, struct rnic_qp *qp,
 	params->sq_depth = request.sq_depth;
 	params->rq_depth = request.rq_depth;
 	params->rq_wqe_shift = request.rq_wqe_shift;
+	qp->rq_wqe_shift = request.rq_wqe_shift;
 	params->doorbell_page = rnic_doorbell_page(udata);
 	params->memory.ring_offset[0] = cpu_to_le32(request.sq_offset);
 	params->memory.ring_offset[1] = cpu_to_le32(request.rq_offset);

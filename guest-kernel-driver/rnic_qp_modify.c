@@ -269,8 +269,12 @@ int rnic_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 
 	if (mask & ~IB_QP_ATTR_STANDARD_BITS)
 		return -EOPNOTSUPP;
+	/* All or nothing, so what resizes comes alone. */
+	if ((mask & IB_QP_CAP) && mask != IB_QP_CAP)
+		return -EINVAL;
 	mutex_lock(&qp->modify_lock);
-	ret = rnic_qp_modify_locked(qp, attr, mask);
+	ret = mask & IB_QP_CAP ? rnic_qp_resize(qp, udata) :
+				 rnic_qp_modify_locked(qp, attr, mask);
 	mutex_unlock(&qp->modify_lock);
 	return ret;
 }

@@ -163,6 +163,7 @@ int rnic_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *attr,
 		return ret;
 	rnic_ref_init(&srq->ref);
 	spin_lock_init(&srq->wq.lock);
+	mutex_init(&srq->resize_lock);
 	srq->wq.max_sge = attr->attr.max_sge;
 	srq->wq.depth = roundup_pow_of_two(attr->attr.max_wr);
 	srq->wq.wqe_shift = rnic_receive_wqe_shift(attr->attr.max_sge);
@@ -181,16 +182,93 @@ int rnic_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *attr,
 	return ret;
 }
 
+/* Has the device go on in queue; the memory before is free then. */
+static int rnic_srq_change_queue(struct rnic_dev *dev, struct rnic_srq *srq,
+				 struct rnic_queue *queue,
+				 const struct rnic_ureq_modify_srq *request)
+{
+	struct rnic_queue_memory memory = {
+		.ring_offset[0] = cpu_to_le32(request->ring_offset),
+	};
+	struct rnic_page_table table;
+	int ret;
+
+	ret = rnic_queue_describe(dev, queue, &memory, &table);
+	if (ret)
+		return ret;
+	ret = rnic_cmd_resize_srq(dev, srq->srqn, request->depth, &memory);
+	rnic_page_table_free(dev, &table);
+	if (ret)
+		return ret;
+	rnic_queue_free(dev, &srq->queue);
+	srq->queue = *queue;
+	srq->wq.depth = request->depth;
+	return 0;
+}
+
+static int rnic_srq_read_resize(struct rnic_dev *dev, struct rnic_srq *srq,
+				u32 max_wr, struct ib_udata *udata,
+				struct rnic_ureq_modify_srq *request)
+{
+	struct rnic_user_ring ring = {
+		.min_depth = max_wr,
+		.max_depth = dev->limits.max_srq_wr,
+		.shift = srq->wq.wqe_shift,
+	};
+	int ret = rnic_udata_read(udata, request, sizeof(*request));
+
+	if (ret)
+		return ret;
+	if (request->reserved)
+		return -EINVAL;
+	ring.offset = request->ring_offset;
+	ring.depth = request->depth;
+	return rnic_check_user_rings(request->buf_length, &ring, 1);
+}
+
+/* The kernel's own keep their size, as their QPs do. */
+static int rnic_srq_resize(struct rnic_dev *dev, struct rnic_srq *srq,
+			   u32 max_wr, struct ib_udata *udata)
+{
+	struct rnic_ureq_modify_srq request;
+	struct rnic_queue queue;
+	int ret;
+
+	if (!udata || srq->wq.ring || !rnic_has(dev, RNIC_FEATURE_RESIZE_QP))
+		return -EOPNOTSUPP;
+	if (!max_wr || max_wr > dev->limits.max_srq_wr)
+		return -EINVAL;
+	ret = rnic_srq_read_resize(dev, srq, max_wr, udata, &request);
+	if (!ret)
+		ret = rnic_queue_pin(dev, &queue, request.buf_addr,
+				     request.buf_length);
+	if (ret)
+		return ret;
+	mutex_lock(&srq->resize_lock);
+	ret = rnic_srq_change_queue(dev, srq, &queue, &request);
+	mutex_unlock(&srq->resize_lock);
+	if (ret)
+		rnic_queue_free(dev, &queue);
+	return ret;
+}
+
 int rnic_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
 		    enum ib_srq_attr_mask mask, struct ib_udata *udata)
 {
 	struct rnic_dev *dev = to_rnic_dev(ibsrq->device);
-	int ret = rnic_udata_none(udata);
+	int ret;
 
+	if (mask & ~(IB_SRQ_LIMIT | IB_SRQ_MAX_WR))
+		return -EOPNOTSUPP;
+	if (mask == IB_SRQ_MAX_WR)
+		return rnic_srq_resize(dev, to_rnic_srq(ibsrq), attr->max_wr,
+				       udata);
+	/* All or nothing, so what resizes comes alone. */
+	if (mask & IB_SRQ_MAX_WR)
+		return -EINVAL;
+	ret = rnic_udata_none(udata);
 	if (ret)
 		return ret;
-	if (mask & ~IB_SRQ_LIMIT)
-		return -EOPNOTSUPP;
 	if (!(mask & IB_SRQ_LIMIT))
 		return 0;
 	return rnic_cmd_set_srq_limit(dev, to_rnic_srq(ibsrq)->srqn,

@@ -15,6 +15,9 @@ struct uapi_definition;
 
 #define RNIC_KERNEL_DOORBELL_PAGE	0
 
+#define RNIC_MIN_SQ_DEPTH	8
+#define RNIC_MIN_RQ_DEPTH	1
+
 /* The MAC, and room for addresses of the interface. */
 #define RNIC_GID_TABLE_LENGTH	32
 
@@ -76,6 +79,7 @@ struct rnic_srq {
 	struct ib_srq ibsrq;
 	struct rnic_ref ref;
 	u32 srqn;
+	struct mutex resize_lock;	/* what changes queue and wq.depth */
 	struct rnic_queue queue;
 	struct rnic_wq wq;
 };
@@ -104,6 +108,7 @@ struct rnic_qp {
 	struct rnic_queue queue;
 	struct ib_qp_cap cap;
 	u32 enables;			/* RNIC_QP_* that never change */
+	u8 rq_wqe_shift;
 	/* Serializes modify_qp, and protects idle_state and set. */
 	struct mutex modify_lock;
 	enum ib_qp_state idle_state;	/* which of those that are Idle */
@@ -235,6 +240,9 @@ int rnic_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata);
 struct rnic_qp *rnic_qp_get(struct rnic_dev *dev, u32 qpn);
 /* When all that the kernel has posted is done or flushed. */
 void rnic_qp_forget_completions(struct rnic_qp *qp);
+
+/* rnic_qp_resize.c, with modify_lock held: new memory that a process gives. */
+int rnic_qp_resize(struct rnic_qp *qp, struct ib_udata *udata);
 
 /* rnic_srq.c */
 int rnic_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *attr,

@@ -15,7 +15,8 @@
  * Locks, in the order of taking: rnic_context.qp_table_mutex, then
  * rnic_cq.resize_mutex, then rnic_cq.lock (of two CQs, the one at the lower
  * address first).
- * rnic_wq.lock is never taken with another lock held.
+ * rnic_wq.lock is never taken with another lock held, but for those of an SQ and
+ * then its RQ when both are resized.
  */
 #ifndef RNIC_H
 #define RNIC_H
@@ -40,6 +41,8 @@
 #define _STRUCT_rnic_uresp_resize_cq		struct {}
 #define _STRUCT_rnic_ureq_create_srq		struct {}
 #define _STRUCT_rnic_uresp_create_srq		struct {}
+#define _STRUCT_rnic_ureq_modify_srq		struct {}
+#define _STRUCT_rnic_ureq_modify_qp		struct {}
 #define _STRUCT_rnic_ureq_create_qp		struct {}
 #define _STRUCT_rnic_uresp_create_qp		struct {}
 
@@ -51,6 +54,10 @@ DECLARE_DRV_CMD(rnic_cmd_resize_cq, IB_USER_VERBS_CMD_RESIZE_CQ,
 		rnic_ureq_resize_cq, rnic_uresp_resize_cq);
 DECLARE_DRV_CMD(rnic_cmd_create_srq, IB_USER_VERBS_CMD_CREATE_SRQ,
 		rnic_ureq_create_srq, rnic_uresp_create_srq);
+DECLARE_DRV_CMD(rnic_cmd_modify_srq, IB_USER_VERBS_CMD_MODIFY_SRQ,
+		rnic_ureq_modify_srq, empty);
+DECLARE_DRV_CMD(rnic_cmd_modify_qp, IB_USER_VERBS_CMD_MODIFY_QP,
+		rnic_ureq_modify_qp, empty);
 DECLARE_DRV_CMD(rnic_cmd_create_qp, IB_USER_VERBS_CMD_CREATE_QP,
 		rnic_ureq_create_qp, rnic_uresp_create_qp);
 
@@ -245,6 +252,11 @@ static inline void rnic_wq_unlock(struct rnic_wq *wq)
 	if (!wq->single_threaded)
 		pthread_spin_unlock(&wq->lock);
 }
+
+/* What wq has posted and not seen completed, to the ring of next. */
+void rnic_wq_copy_posted(struct rnic_wq *wq, struct rnic_wq *next);
+/* The ring of next, of the same WQEs, is wq's now. With wq->lock held. */
+void rnic_wq_change_ring(struct rnic_wq *wq, const struct rnic_wq *next);
 
 static inline void *rnic_wq_entry(struct rnic_wq *wq, uint32_t index)
 {

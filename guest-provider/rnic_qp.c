@@ -156,11 +156,10 @@ static size_t rq_offset(const struct rnic_qp *qp)
 	return sq_offset() + ((size_t)qp->sq.depth << qp->sq.stride_shift);
 }
 
-static int alloc_queues(struct rnic_context *ctx, struct ibv_pd *pd,
-			struct rnic_qp *qp)
+static int alloc_rings(struct ibv_pd *pd, struct rnic_qp *qp)
 {
 	struct rnic_qp_record *record;
-	uint8_t *base, *db = ctx->db;
+	uint8_t *base;
 	int ret;
 
 	ret = rnic_buf_alloc(&qp->buf, pd, RNIC_MEMORY_QP, rq_offset(qp) +
@@ -174,13 +173,25 @@ static int alloc_queues(struct rnic_context *ctx, struct ibv_pd *pd,
 	qp->sq.ring = base + sq_offset();
 	qp->sq.producer_record = &record->sq_producer;
 	qp->sq.event_record = &record->sq_event;
-	qp->sq.doorbell = db + RNIC_DB_SQ;
-	pthread_spin_init(&qp->sq.lock, PTHREAD_PROCESS_PRIVATE);
-
 	if (qp->rq.depth)
 		qp->rq.ring = base + rq_offset(qp);
 	qp->rq.producer_record = &record->rq_producer;
 	qp->rq.event_record = &record->rq_event;
+	return 0;
+}
+
+static int alloc_queues(struct rnic_context *ctx, struct ibv_pd *pd,
+			struct rnic_qp *qp)
+{
+	uint8_t *db = ctx->db;
+	int ret;
+
+	ret = alloc_rings(pd, qp);
+	if (ret)
+		return ret;
+
+	qp->sq.doorbell = db + RNIC_DB_SQ;
+	pthread_spin_init(&qp->sq.lock, PTHREAD_PROCESS_PRIVATE);
 	qp->rq.doorbell = db + RNIC_DB_RQ;
 	pthread_spin_init(&qp->rq.lock, PTHREAD_PROCESS_PRIVATE);
 	qp->sq.single_threaded = to_rpd(pd)->td;
@@ -309,11 +320,118 @@ static void reset_queues(struct rnic_qp *qp)
 	rnic_unlock_cqs(&qp->vqp.qp);
 }
 
+/*
+ * Depths for the WRs of want. What may be put into one WR stays, so that WQEs of
+ * both sizes have the same form.
+ */
+static int size_again(struct rnic_qp *qp, const struct ibv_qp_cap *want,
+		      struct rnic_qp *next)
+{
+	struct rnic_context *ctx = to_rctx(qp->vqp.qp.context);
+	struct ibv_qp_cap cap = qp->cap;
+	int ret;
+
+	if (want->max_send_sge > cap.max_send_sge ||
+	    want->max_inline_data > cap.max_inline_data ||
+	    want->max_send_wr > max_qp_wr(ctx))
+		return EINVAL;
+	cap.max_send_wr = want->max_send_wr;
+	ret = size_sq(ctx, next, &cap);
+	if (ret || qp->vqp.qp.srq)
+		return ret;
+
+	if (want->max_recv_sge > cap.max_recv_sge ||
+	    want->max_recv_wr > max_qp_wr(ctx))
+		return EINVAL;
+	cap.max_recv_wr = want->max_recv_wr;
+	return size_rq(ctx, next, &cap);
+}
+
+static bool posted_fits(struct rnic_wq *wq, const struct rnic_wq *next)
+{
+	return wq->producer - atomic_load(&wq->consumer) <= next->depth;
+}
+
+static int resize_in_kernel(struct rnic_qp *qp, const struct rnic_qp *next)
+{
+	struct rnic_cmd_modify_qp cmd = {
+		.drv_payload = {
+			.buf_addr = (uintptr_t)next->buf.base,
+			.buf_length = next->buf.length,
+			.sq_offset = sq_offset(),
+			.rq_offset = next->rq.depth ? rq_offset(next) : 0,
+			.sq_depth = next->sq.depth,
+			.rq_depth = next->rq.depth,
+			.max_send_wr = next->cap.max_send_wr,
+			.max_recv_wr = next->cap.max_recv_wr,
+		},
+	};
+	struct ibv_qp_attr attr = {};
+
+	return ibv_cmd_modify_qp(&qp->vqp.qp, &attr, IBV_QP_CAP, &cmd.ibv_cmd,
+				 sizeof(cmd));
+}
+
+/* With the locks of both queues held. */
+static int resize_locked(struct rnic_qp *qp, struct rnic_qp *next)
+{
+	struct rnic_buf before = qp->buf;
+	int ret;
+
+	if (!posted_fits(&qp->sq, &next->sq) ||
+	    (qp->rq.depth && !posted_fits(&qp->rq, &next->rq)))
+		return EINVAL;
+	rnic_wq_copy_posted(&qp->sq, &next->sq);
+	if (qp->rq.depth)
+		rnic_wq_copy_posted(&qp->rq, &next->rq);
+	ret = resize_in_kernel(qp, next);
+	if (ret)
+		return ret;
+
+	rnic_wq_change_ring(&qp->sq, &next->sq);
+	rnic_wq_change_ring(&qp->rq, &next->rq);
+	qp->cap.max_send_wr = next->cap.max_send_wr;
+	qp->cap.max_recv_wr = next->cap.max_recv_wr;
+	qp->buf = next->buf;
+	next->buf = before;
+	return 0;
+}
+
+/* Who posts waits meanwhile; the device does not. */
+static int resize(struct rnic_qp *qp, struct ibv_qp_attr *attr)
+{
+	struct rnic_qp next = {};
+	int ret;
+
+	if (!rnic_has_feature(to_rctx(qp->vqp.qp.context),
+			      RNIC_FEATURE_RESIZE_QP))
+		return EOPNOTSUPP;
+	ret = size_again(qp, &attr->cap, &next);
+	if (!ret)
+		ret = alloc_rings(qp->vqp.qp.pd, &next);
+	if (ret)
+		return ret;
+
+	rnic_wq_lock(&qp->sq);
+	rnic_wq_lock(&qp->rq);
+	ret = resize_locked(qp, &next);
+	if (!ret)
+		attr->cap = qp->cap;
+	rnic_wq_unlock(&qp->rq);
+	rnic_wq_unlock(&qp->sq);
+	/* What is not used: the new memory, or the one before. */
+	rnic_buf_free(&next.buf);
+	return ret;
+}
+
 int rnic_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr,
 		   int attr_mask)
 {
 	struct ibv_modify_qp cmd = {};
 	int ret;
+
+	if (attr_mask == IBV_QP_CAP)
+		return resize(to_rqp(ibqp), attr);
 
 	ret = ibv_cmd_modify_qp(ibqp, attr, attr_mask, &cmd, sizeof(cmd));
 	if (!ret && (attr_mask & IBV_QP_STATE) &&

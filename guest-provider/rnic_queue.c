@@ -149,6 +149,24 @@ bool rnic_wq_has_room(struct rnic_wq *wq, uint32_t new_producer)
 	return new_producer - consumer <= wq->depth;
 }
 
+void rnic_wq_copy_posted(struct rnic_wq *wq, struct rnic_wq *next)
+{
+	uint32_t i = atomic_load_explicit(&wq->consumer, memory_order_acquire);
+
+	for (; i != wq->producer; i++)
+		memcpy(rnic_wq_entry(next, i), rnic_wq_entry(wq, i),
+		       (size_t)1 << wq->stride_shift);
+	*next->producer_record = htole32(wq->producer);
+}
+
+void rnic_wq_change_ring(struct rnic_wq *wq, const struct rnic_wq *next)
+{
+	wq->ring = next->ring;
+	wq->depth = next->depth;
+	wq->producer_record = next->producer_record;
+	wq->event_record = next->event_record;
+}
+
 /*
  * Between a store and a load, for the device. Not atomic_thread_fence(): that may
  * become a locked instruction, which QEMU's TCG, with one virtual processor, runs

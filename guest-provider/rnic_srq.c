@@ -23,23 +23,34 @@ static int size_queue(struct rnic_context *ctx, struct rnic_wq *wq,
 				       ctx->attr.max_srq_wr);
 }
 
+static int alloc_ring(struct ibv_pd *pd, struct rnic_wq *wq,
+		      struct rnic_buf *buf)
+{
+	struct rnic_srq_record *record;
+	int ret;
+
+	ret = rnic_buf_alloc(buf, pd, RNIC_MEMORY_SRQ, RNIC_SRQ_RING_OFFSET +
+			     ((size_t)wq->depth << wq->stride_shift));
+	if (ret)
+		return ret;
+
+	record = buf->base;
+	wq->ring = (uint8_t *)buf->base + RNIC_SRQ_RING_OFFSET;
+	wq->producer_record = &record->producer;
+	wq->event_record = &record->event;
+	return 0;
+}
+
 static int alloc_queue(struct rnic_context *ctx, struct ibv_pd *pd,
 		       struct rnic_srq *srq)
 {
 	uint8_t *db = ctx->db;
-	struct rnic_srq_record *record;
 	int ret;
 
-	ret = rnic_buf_alloc(&srq->buf, pd, RNIC_MEMORY_SRQ,
-			     RNIC_SRQ_RING_OFFSET +
-			     ((size_t)srq->wq.depth << srq->wq.stride_shift));
+	ret = alloc_ring(pd, &srq->wq, &srq->buf);
 	if (ret)
 		return ret;
 
-	record = srq->buf.base;
-	srq->wq.ring = (uint8_t *)srq->buf.base + RNIC_SRQ_RING_OFFSET;
-	srq->wq.producer_record = &record->producer;
-	srq->wq.event_record = &record->event;
 	srq->wq.doorbell = db + RNIC_DB_SRQ;
 	srq->wq.single_threaded = to_rpd(pd)->td;
 	pthread_spin_init(&srq->wq.lock, PTHREAD_PROCESS_PRIVATE);
@@ -149,11 +160,69 @@ int rnic_get_srq_num(struct ibv_srq *ibsrq, uint32_t *number)
 	return 0;
 }
 
+/* With wq->lock held; next has a ring of its own in buf. */
+static int resize_locked(struct rnic_srq *srq, struct ibv_srq_attr *attr,
+			 struct rnic_wq *next, struct rnic_buf *buf)
+{
+	struct rnic_cmd_modify_srq cmd = {
+		.drv_payload = {
+			.buf_addr = (uintptr_t)buf->base,
+			.buf_length = buf->length,
+			.ring_offset = RNIC_SRQ_RING_OFFSET,
+			.depth = next->depth,
+		},
+	};
+	struct rnic_buf before = srq->buf;
+	int ret;
+
+	if (srq->wq.producer - atomic_load(&srq->wq.consumer) > next->depth)
+		return EINVAL;
+	rnic_wq_copy_posted(&srq->wq, next);
+	ret = ibv_cmd_modify_srq(&srq->vsrq.srq, attr, IBV_SRQ_MAX_WR,
+				 &cmd.ibv_cmd, sizeof(cmd));
+	if (ret)
+		return ret;
+	rnic_wq_change_ring(&srq->wq, next);
+	srq->buf = *buf;
+	*buf = before;
+	return 0;
+}
+
+/* Who posts waits meanwhile; messages do not. */
+static int resize(struct rnic_srq *srq, struct ibv_srq_attr *attr)
+{
+	struct rnic_context *ctx = to_rctx(srq->vsrq.srq.context);
+	struct rnic_wq next = { .stride_shift = srq->wq.stride_shift };
+	struct ibv_srq_attr want = {
+		.max_wr = attr->max_wr,
+		.max_sge = srq->wq.max_sge,
+	};
+	struct rnic_buf buf;
+	int ret;
+
+	if (!rnic_has_feature(ctx, RNIC_FEATURE_RESIZE_QP))
+		return EOPNOTSUPP;
+	ret = size_queue(ctx, &next, &want);
+	if (!ret)
+		ret = alloc_ring(srq->vsrq.srq.pd, &next, &buf);
+	if (ret)
+		return ret;
+
+	rnic_wq_lock(&srq->wq);
+	ret = resize_locked(srq, attr, &next, &buf);
+	rnic_wq_unlock(&srq->wq);
+	/* What is not used: the new memory, or the one before. */
+	rnic_buf_free(&buf);
+	return ret;
+}
+
 int rnic_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr,
 		    int attr_mask)
 {
 	struct ibv_modify_srq cmd = {};
 
+	if (attr_mask == IBV_SRQ_MAX_WR)
+		return resize(to_rsrq(ibsrq), attr);
 	return ibv_cmd_modify_srq(ibsrq, attr, attr_mask, &cmd, sizeof(cmd));
 }
 

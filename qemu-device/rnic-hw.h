@@ -118,6 +118,9 @@ typedef uint16_t __be16;
 #define RNIC_FEATURE_READ_INVALIDATE	(1ULL << 14)
 #define RNIC_FEATURE_STAG_ZERO		(1ULL << 15)	/* privileged QPs only */
 /* Bit 16 is reserved. */
+#define RNIC_FEATURE_CQ_MODERATION	(1ULL << 17)
+#define RNIC_FEATURE_IGNORE_OVERRUN	(1ULL << 18)	/* RNIC_CQ_IGNORE_OVERRUN */
+#define RNIC_FEATURE_TIMESTAMP		(1ULL << 19)	/* RNIC_CQ_TIMESTAMP, clock */
 
 #define RNIC_CONTROL_ENABLE	(1u << 0)	/* 0 to 1 starts the admin queue */
 #define RNIC_CONTROL_RESET	(1u << 1)	/* self-clearing function reset */
@@ -161,6 +164,11 @@ enum rnic_health {
 #define RNIC_DB_SRQ		0x08	/* S-RQ number */
 #define RNIC_DB_CQ_ARM		0x0c	/* CQ number | RNIC_ARM_* */
 /* 0x10 is reserved. */
+/*
+ * With RNIC_FEATURE_TIMESTAMP, read only: the device's clock, an aligned 8-byte
+ * read.  Any other access is against the rule above.
+ */
+#define RNIC_DB_CLOCK		0x18
 
 #define RNIC_OBJECT_NUMBER_MASK	0x00ffffff	/* all object numbers: 24 bits */
 #define RNIC_ARM_NEXT		(1u << 30)	/* V8.2.5-8 next completion */
@@ -376,6 +384,14 @@ struct rnic_cqe {
 	__u8 reserved;
 };
 RNIC_ASSERT_SIZE(struct rnic_cqe, 32);
+
+/* Of a CQ created with RNIC_CQ_TIMESTAMP, instead. */
+struct rnic_timed_cqe {
+	__le64 timestamp;	/* of RNIC_DB_CLOCK, when the CQE was made */
+	__le64 reserved[3];
+	struct rnic_cqe cqe;
+};
+RNIC_ASSERT_SIZE(struct rnic_timed_cqe, 64);
 
 /*
  * Valid CQEs of the first pass over the ring have RNIC_CQE_PHASE set, of the
@@ -751,7 +767,7 @@ struct rnic_admin_sqe {
 			struct rnic_queue_memory memory;
 		} create_eq;
 		struct {	/* CREATE_CQ -> number */
-			__le32 reserved;
+			__le32 flags;	/* RNIC_CQ_* */
 			__le32 depth;
 			__le32 eqn;	/* completion EQ, or RNIC_NO_VECTOR */
 			__le32 doorbell_page;
@@ -764,7 +780,11 @@ struct rnic_admin_sqe {
 			__le32 depth;
 			__le32 earlier;	/* CQEs not consumed of rings that are
 					 * older than the one in use */
-			struct rnic_queue_memory memory;
+			/* With RNIC_CQ_MODIFY_MODERATION: */
+			__le16 event_count;	/* CQEs of one event at most */
+			__le16 event_period;	/* microseconds; 0: none */
+			__le32 reserved;
+			struct rnic_queue_memory memory; /* of _DEPTH */
 		} modify_cq;
 		struct {	/* DESTROY_*, DEALLOC_PD, QUERY_*, CM_UNLISTEN */
 			__le32 number;	/* for MRs and MWs: the STag */
@@ -812,8 +832,8 @@ struct rnic_admin_sqe {
 			__le32 enables;
 			__le32 rq_limit;
 			__le32 llp_stream;	/* Idle to RTS */
-			__le32 sq_depth;
-			__le32 rq_depth;
+			__le32 sq_depth;	/* both with memory: one for */
+			__le32 rq_depth;	/* both rings */
 			__le32 reserved2;
 			struct rnic_queue_memory memory;
 		} modify_qp;
@@ -903,13 +923,19 @@ struct rnic_admin_sqe {
 };
 RNIC_ASSERT_SIZE(struct rnic_admin_sqe, 128);
 
+/* Create CQ; each needs its feature. */
+#define RNIC_CQ_IGNORE_OVERRUN		(1u << 0)	/* overwrite, no error */
+#define RNIC_CQ_TIMESTAMP		(1u << 1)	/* struct rnic_timed_cqe */
+
 #define RNIC_CQ_MODIFY_DEPTH		(1u << 0)	/* RNIC_FEATURE_RESIZE_CQ */
+#define RNIC_CQ_MODIFY_MODERATION	(1u << 1)	/* RNIC_FEATURE_CQ_MODERATION */
 
 #define RNIC_QP_MODIFY_STATE		(1u << 0)
 #define RNIC_QP_MODIFY_IRD		(1u << 1)
 #define RNIC_QP_MODIFY_ORD		(1u << 2)
 #define RNIC_QP_MODIFY_ENABLES		(1u << 3)
 #define RNIC_QP_MODIFY_RQ_LIMIT		(1u << 4)	/* and arms it */
+/* RNIC_FEATURE_RESIZE_QP; together, or with an S-RQ the first alone. */
 #define RNIC_QP_MODIFY_SQ_DEPTH		(1u << 5)
 #define RNIC_QP_MODIFY_RQ_DEPTH		(1u << 6)
 
@@ -996,7 +1022,10 @@ struct rnic_device_attr {
 	__le32 max_message;		/* octets of one message */
 	__le32 mtu;			/* of the Ethernet side */
 	__le32 srq_order;		/* RNIC_SRQ_ORDER_*, V9.2.1.2-7 */
-	__le32 reserved[33];
+	__le16 max_event_count;		/* of RNIC_CQ_MODIFY_MODERATION */
+	__le16 max_event_period;	/* microseconds */
+	__le32 clock_khz;		/* of RNIC_DB_CLOCK */
+	__le32 reserved[31];
 };
 RNIC_ASSERT_SIZE(struct rnic_device_attr, 256);
 

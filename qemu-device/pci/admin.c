@@ -111,8 +111,7 @@ static const AdminCommand commands[] = {
     [RNIC_ADMIN_DEALLOC_PD] = {
         NO_RESULT(rnic_pd_dealloc, object) },
     [RNIC_ADMIN_CREATE_CQ] = {
-        RESULT(rnic_cq_create, create_cq), PAGE_LIST(create_cq),
-        .reserved = { RESERVED(create_cq.reserved) } },
+        RESULT(rnic_cq_create, create_cq), PAGE_LIST(create_cq) },
     [RNIC_ADMIN_QUERY_CQ] = { RESULT(rnic_cq_query, object) },
     [RNIC_ADMIN_MODIFY_CQ] = {
         RESULT(rnic_cq_modify, modify_cq), PAGE_LIST(modify_cq),
@@ -126,7 +125,8 @@ static const AdminCommand commands[] = {
     [RNIC_ADMIN_QUERY_SRQ] = {
         RESULT(rnic_srq_query, object), .needs = RNIC_FEATURE_SRQ },
     [RNIC_ADMIN_MODIFY_SRQ] = {
-        RESULT(rnic_srq_modify, create_srq), .needs = RNIC_FEATURE_SRQ,
+        RESULT(rnic_srq_modify, create_srq), PAGE_LIST(create_srq),
+        .needs = RNIC_FEATURE_SRQ,
         .reserved = { RESERVED(create_srq.reserved) } },
     [RNIC_ADMIN_DESTROY_SRQ] = {
         NO_RESULT(rnic_srq_destroy, object),
@@ -137,7 +137,7 @@ static const AdminCommand commands[] = {
     [RNIC_ADMIN_QUERY_QP] = {
         REQUEST(rnic_qp_query, object), .bulk = true },
     [RNIC_ADMIN_MODIFY_QP] = {
-        REQUEST(rnic_qp_modify, modify_qp),
+        REQUEST(rnic_qp_modify, modify_qp), PAGE_LIST(modify_qp),
         .reserved = { RESERVED(modify_qp.reserved),
                       RESERVED(modify_qp.reserved2) } },
     [RNIC_ADMIN_DESTROY_QP] = { REQUEST(rnic_qp_destroy, object) },

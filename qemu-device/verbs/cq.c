@@ -52,6 +52,9 @@ static enum rnic_admin_status cq_check_create(RnicState *s,
     enum rnic_admin_status status =
         cq_check_depth(le32_to_cpu(sqe->create_cq.depth));
 
+    if (sqe->create_cq.flags) {
+        return RNIC_ST_INVALID_MODIFIER;
+    }
     if (status != RNIC_ST_OK) {
         return status;
     }

@@ -12,6 +12,7 @@
 #include "hw/rnic/stream/requests.h"
 #include "hw/rnic/tpt/pd.h"
 #include "qp-internal.h"
+#include "qp-resize.h"
 #include "hw/rnic/base/trace.h"
 
 enum {
@@ -23,7 +24,6 @@ enum {
                    RNIC_QP_MODIFY_ORD | RNIC_QP_MODIFY_ENABLES |
                    RNIC_QP_MODIFY_RQ_LIMIT | RNIC_QP_MODIFY_SQ_DEPTH |
                    RNIC_QP_MODIFY_RQ_DEPTH,
-    SQ_DEPTH_MIN = RNIC_SQ_MAX_UNITS,
     /* Of guest memory, that a turn maps: a region may be made of octets. */
     PIECES_PER_TURN = 16 * 1024,
 };
@@ -131,6 +131,7 @@ static void qp_command_cancel(RnicRequest *request)
 {
     RnicAdminRequest *q = qp_command(request);
 
+    rnic_qp_resize_end(q);
     rnic_qp_put(q->qp);
     rnic_admin_forget(q);
 }
@@ -140,6 +141,7 @@ static void qp_command_done(RnicRequest *request)
     RnicAdminRequest *q = qp_command(request);
     RnicQp *qp = q->qp;
 
+    rnic_qp_resize_end(q);
     rnic_admin_finish(q, q->status);
     rnic_qp_put(qp);
 }
@@ -233,33 +235,23 @@ void rnic_qp_set_read_resources(RnicQp *qp, uint16_t ird, uint16_t ord)
 
 static enum rnic_admin_status qp_check_sq(const struct rnic_admin_sqe *sqe)
 {
-    uint32_t depth = le32_to_cpu(sqe->create_qp.sq_depth);
-
-    if (depth > RNIC_SQ_MAX_DEPTH) {
-        return RNIC_ST_SQ_WRS_EXCEEDED;
-    }
     if (sqe->create_qp.max_send_sge > RNIC_MAX_SGE ||
         sqe->create_qp.max_write_sge > RNIC_MAX_SGE) {
         return RNIC_ST_SQ_SGES_EXCEEDED;
     }
-    return depth >= SQ_DEPTH_MIN && is_power_of_2(depth)
-           ? RNIC_ST_OK : RNIC_ST_BAD_QUEUE_MEMORY;
+    return rnic_qp_check_sq_depth(le32_to_cpu(sqe->create_qp.sq_depth));
 }
 
 static enum rnic_admin_status qp_check_rq(const struct rnic_admin_sqe *sqe)
 {
-    uint32_t depth = le32_to_cpu(sqe->create_qp.rq_depth);
-
-    if (depth > RNIC_RQ_MAX_DEPTH) {
-        return RNIC_ST_RQ_WRS_EXCEEDED;
-    }
     if (sqe->create_qp.max_recv_sge > RNIC_MAX_SGE) {
         return RNIC_ST_RQ_SGES_EXCEEDED;
     }
-    return is_power_of_2(depth) &&
-           rnic_receive_stride_ok(sqe->create_qp.rq_wqe_shift,
-                                  sqe->create_qp.max_recv_sge)
-           ? RNIC_ST_OK : RNIC_ST_BAD_QUEUE_MEMORY;
+    if (!rnic_receive_stride_ok(sqe->create_qp.rq_wqe_shift,
+                                sqe->create_qp.max_recv_sge)) {
+        return RNIC_ST_BAD_QUEUE_MEMORY;
+    }
+    return rnic_qp_check_rq_depth(le32_to_cpu(sqe->create_qp.rq_depth));
 }
 
 static bool qp_names_srq(const struct rnic_admin_sqe *sqe)
@@ -488,9 +480,8 @@ static enum rnic_admin_status qp_check_modify(RnicQp *qp,
          (le32_to_cpu(sqe->modify_qp.enables) & ~KNOWN_ENABLES))) {
         return RNIC_ST_INVALID_MODIFIER;
     }
-    /* RESIZE_QP is not offered; a limit belongs to QPs with an S-RQ. */
-    if ((mask & (RNIC_QP_MODIFY_SQ_DEPTH | RNIC_QP_MODIFY_RQ_DEPTH)) ||
-        ((mask & RNIC_QP_MODIFY_RQ_LIMIT) && !qp->rq.srq)) {
+    /* A limit belongs to QPs with an S-RQ. */
+    if ((mask & RNIC_QP_MODIFY_RQ_LIMIT) && !qp->rq.srq) {
         return RNIC_ST_CANNOT_CHANGE_ATTRIBUTE;
     }
     if ((mask & RNIC_QP_MODIFY_RQ_LIMIT) &&
@@ -581,6 +572,12 @@ static enum rnic_admin_status qp_modify_turn(RnicAdminRequest *q)
     RnicQp *qp = q->qp;
     enum rnic_admin_status status = qp_check_modify(qp, &q->sqe);
 
+    if (status == RNIC_ST_OK && rnic_qp_resize_asked(&q->sqe)) {
+        status = qp_check_modify_state(qp, &q->sqe);
+        if (status == RNIC_ST_OK) {
+            status = rnic_qp_resize(q);
+        }
+    }
     if (status == RNIC_ST_OK) {
         status = qp_modify_state(qp, &q->sqe);
     }
@@ -622,10 +619,13 @@ static void qp_modify_state_done(RnicRequest *request)
 enum rnic_admin_status rnic_qp_modify(RnicAdminRequest *q)
 {
     bool state = le32_to_cpu(q->sqe.modify_qp.mask) & RNIC_QP_MODIFY_STATE;
-    enum rnic_admin_status status = qp_ask(
-        q, le32_to_cpu(q->sqe.modify_qp.qpn), qp_modify_turn,
-        state ? qp_modify_state_done : qp_command_done);
+    enum rnic_admin_status status = rnic_qp_resize_prepare(q);
 
+    if (status != RNIC_ST_OK) {
+        return status;
+    }
+    status = qp_ask(q, le32_to_cpu(q->sqe.modify_qp.qpn), qp_modify_turn,
+                    state ? qp_modify_state_done : qp_command_done);
     if (status == RNIC_ADMIN_LATER && state) {
         qp_change_begins(q->qp);
     }

@@ -15,20 +15,29 @@ struct RnicSrq {
     RnicObject object;          /* its users: QPs */
     RnicPd *pd;                 /* held */
     uint32_t doorbell_page;
-    RnicQueueMemory mem;
     QemuMutex lock;             /* of what follows */
+    RnicQueueMemory mem;
     uint32_t limit;
     bool limit_armed;
     bool failed;
-    RnicReceiveRing ring;       /* its depth and its WQEs' form never change */
+    RnicReceiveRing ring;       /* its depth: written with the lock, atomic */
 };
 
 /* ---------------------------------------------------------- create */
+
+static enum rnic_admin_status srq_check_depth(uint32_t depth)
+{
+    if (depth > RNIC_SRQ_MAX_DEPTH) {
+        return RNIC_ST_TOO_MANY_WRS;
+    }
+    return is_power_of_2(depth) ? RNIC_ST_OK : RNIC_ST_BAD_QUEUE_MEMORY;
+}
 
 static enum rnic_admin_status srq_check_create(RnicState *s,
                                            const struct rnic_admin_sqe *sqe)
 {
     uint32_t depth = le32_to_cpu(sqe->create_srq.depth);
+    enum rnic_admin_status status = srq_check_depth(depth);
 
     if (sqe->create_srq.mask) {
         return RNIC_ST_INVALID_MODIFIER;
@@ -36,14 +45,13 @@ static enum rnic_admin_status srq_check_create(RnicState *s,
     if (!rnic_pd_get(s, le32_to_cpu(sqe->create_srq.pdn))) {
         return RNIC_ST_INVALID_PD;
     }
-    if (depth > RNIC_SRQ_MAX_DEPTH) {
-        return RNIC_ST_TOO_MANY_WRS;
+    if (status != RNIC_ST_OK) {
+        return status;
     }
     if (sqe->create_srq.max_sge > RNIC_MAX_SGE) {
         return RNIC_ST_TOO_MANY_SGES;
     }
-    if (!is_power_of_2(depth) ||
-        !rnic_receive_stride_ok(sqe->create_srq.wqe_shift,
+    if (!rnic_receive_stride_ok(sqe->create_srq.wqe_shift,
                                 sqe->create_srq.max_sge)) {
         return RNIC_ST_BAD_QUEUE_MEMORY;
     }
@@ -139,29 +147,122 @@ enum rnic_admin_status rnic_srq_query(RnicState *s,
     return RNIC_ST_OK;
 }
 
-/* The depth is fixed, as those of SQ and RQ are (V6.3.2-1, V9.2.4.3-6). */
+/*
+ * WQEs not taken are in the new ring by now, and the guest posts nothing until the
+ * command is complete.  Before anything changes: do they fit (V9.2.4.3-4)?
+ */
+static enum rnic_admin_status srq_enter_ring(RnicState *s,
+                                             RnicReceiveRing *ring,
+                                             const RnicQueueMemory *mem)
+{
+    if (!rnic_record_load32(s, mem, ring->producer_offset, &ring->producer) ||
+        !rnic_record_store32(s, mem,
+                             offsetof(struct rnic_srq_record, consumer),
+                             ring->consumer)) {
+        return RNIC_ST_DMA_ERROR;
+    }
+    return rnic_receive_ring_posted(ring) <= ring->depth
+           ? RNIC_ST_OK : RNIC_ST_SHRINK_TOO_SMALL;
+}
+
+/* @mem becomes the S-RQ's, and that before comes back, unless it is refused. */
+static enum rnic_admin_status srq_resize(RnicState *s, RnicSrq *srq,
+                                         uint32_t depth, RnicQueueMemory *mem)
+{
+    RnicQueueMemory before = srq->mem;
+    RnicReceiveRing ring = srq->ring;
+    enum rnic_admin_status status;
+
+    ring.depth = depth;
+    status = srq_enter_ring(s, &ring, mem);
+    if (status != RNIC_ST_OK) {
+        return status;
+    }
+    srq->mem = *mem;
+    *mem = before;
+    srq->ring.producer = ring.producer;
+    qatomic_set(&srq->ring.depth, depth);
+    trace_rnic_srq_resized(srq->object.number, depth);
+    return RNIC_ST_OK;
+}
+
+/* V6.3.8-4: neither a limit above the depth nor a depth below an armed limit. */
+static enum rnic_admin_status
+srq_check_limit_range(const RnicSrq *srq, const struct rnic_admin_sqe *sqe)
+{
+    bool resized = sqe->create_srq.mask & RNIC_SRQ_MODIFY_DEPTH;
+    uint32_t depth = resized ? le32_to_cpu(sqe->create_srq.depth)
+                             : srq->ring.depth;
+
+    if (sqe->create_srq.mask & RNIC_SRQ_MODIFY_LIMIT) {
+        return le32_to_cpu(sqe->create_srq.limit) > depth
+               ? RNIC_ST_SRQ_LIMIT_RANGE : RNIC_ST_OK;
+    }
+    return srq->limit_armed && srq->limit > depth ? RNIC_ST_INVALID_MODIFIER
+                                                  : RNIC_ST_OK;
+}
+
+/* @mem: as of srq_resize(), without a new depth NULL. */
+static enum rnic_admin_status
+srq_modify(RnicState *s, RnicSrq *srq, const struct rnic_admin_sqe *sqe,
+           RnicQueueMemory *mem, struct rnic_admin_cqe *cqe)
+{
+    enum rnic_admin_status status;
+
+    QEMU_LOCK_GUARD(&srq->lock);
+    status = srq_check_limit_range(srq, sqe);
+    if (status == RNIC_ST_OK && mem) {
+        status = srq_resize(s, srq, le32_to_cpu(sqe->create_srq.depth), mem);
+    }
+    if (status != RNIC_ST_OK) {
+        return status;
+    }
+    if (sqe->create_srq.mask & RNIC_SRQ_MODIFY_LIMIT) {
+        srq_set_limit(srq, le32_to_cpu(sqe->create_srq.limit));
+    }
+    srq_fill_result(srq, cqe);
+    return RNIC_ST_OK;
+}
+
+/* The form of WQEs, and so the SGEs of one, stays. */
+static enum rnic_admin_status
+srq_read_memory(RnicState *s, const RnicSrq *srq,
+                const struct rnic_admin_sqe *sqe, RnicQueueMemory *mem)
+{
+    uint32_t depth = le32_to_cpu(sqe->create_srq.depth);
+    enum rnic_admin_status status = srq_check_depth(depth);
+
+    return status != RNIC_ST_OK ? status : rnic_queue_memory_read(
+        s, &sqe->create_srq.memory, (uint64_t)depth << srq->ring.wqe_shift, 0,
+        mem);
+}
+
+/* V6.3.2-1, V9.2.4.3-1: S-RQs can be resized where SQs and RQs can. */
 enum rnic_admin_status rnic_srq_modify(RnicState *s,
                                        const struct rnic_admin_sqe *sqe,
                                        struct rnic_admin_cqe *cqe)
 {
     RnicSrq *srq = rnic_srq_get(s, le32_to_cpu(sqe->create_srq.srqn));
-    uint32_t limit = le32_to_cpu(sqe->create_srq.limit);
+    uint8_t known = RNIC_SRQ_MODIFY_LIMIT |
+        (rnic_accepted(s, RNIC_FEATURE_RESIZE_QP) ? RNIC_SRQ_MODIFY_DEPTH : 0);
+    enum rnic_admin_status status;
+    RnicQueueMemory mem;
 
     if (!srq) {
         return RNIC_ST_INVALID_SRQ;
     }
-    if (sqe->create_srq.mask & ~RNIC_SRQ_MODIFY_LIMIT) {
+    if (sqe->create_srq.mask & ~known) {
         return RNIC_ST_INVALID_MODIFIER;
     }
-    QEMU_LOCK_GUARD(&srq->lock);
-    if (sqe->create_srq.mask & RNIC_SRQ_MODIFY_LIMIT) {
-        if (limit > srq->ring.depth) {
-            return RNIC_ST_SRQ_LIMIT_RANGE;
-        }
-        srq_set_limit(srq, limit);
+    if (!(sqe->create_srq.mask & RNIC_SRQ_MODIFY_DEPTH)) {
+        return srq_modify(s, srq, sqe, NULL, cqe);
     }
-    srq_fill_result(srq, cqe);
-    return RNIC_ST_OK;
+    status = srq_read_memory(s, srq, sqe, &mem);
+    if (status == RNIC_ST_OK) {
+        status = srq_modify(s, srq, sqe, &mem, cqe);
+        rnic_queue_memory_free(s, &mem);
+    }
+    return status;
 }
 
 /* --------------------------------------------------------- destroy */
@@ -224,7 +325,7 @@ RnicPd *rnic_srq_pd(const RnicSrq *srq)
 
 uint32_t rnic_srq_depth(const RnicSrq *srq)
 {
-    return srq->ring.depth;
+    return qatomic_read(&srq->ring.depth);
 }
 
 static void srq_event(RnicState *s, RnicSrq *srq, enum rnic_async_event event)

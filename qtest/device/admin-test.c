@@ -567,7 +567,7 @@ static void test_completion_queues(void)
               RNIC_ST_CQ_TOO_MANY_ENTRIES),
         SPOIL(create_cq.depth, le32_to_cpu(w->attr.max_cqe) + 1,
               RNIC_ST_CQ_TOO_MANY_ENTRIES),
-        SPOIL(create_cq.reserved, 1, RNIC_ST_RESERVED_NOT_ZERO),
+        SPOIL(create_cq.flags, 1u << 31, RNIC_ST_INVALID_MODIFIER),
         SPOIL(create_cq.eqn, 0, RNIC_ST_INVALID_EVENT_HANDLER),
         SPOIL(create_cq.eqn, UNUSED, RNIC_ST_INVALID_EVENT_HANDLER),
         SPOIL(create_cq.eqn, r->async_eq.number,
@@ -720,9 +720,9 @@ static void test_modify_qp(void)
         SPOIL(modify_qp.mask, RNIC_QP_MODIFY_RQ_LIMIT,
               RNIC_ST_CANNOT_CHANGE_ATTRIBUTE),
         SPOIL(modify_qp.mask, RNIC_QP_MODIFY_SQ_DEPTH,
-              RNIC_ST_CANNOT_CHANGE_ATTRIBUTE),
+              RNIC_ST_INVALID_MODIFIER),
         SPOIL(modify_qp.mask, RNIC_QP_MODIFY_RQ_DEPTH,
-              RNIC_ST_CANNOT_CHANGE_ATTRIBUTE));
+              RNIC_ST_INVALID_MODIFIER));
     sqe = good_modify_qp(w);
     sqe.modify_qp.mask = cpu_to_le32(RNIC_QP_MODIFY_STATE);
     RUN(w, sqe,

@@ -29,6 +29,7 @@ static const char help[] =
 "queues under traffic, checking every completion.\n"
 "  -p, --port PORT       (default " DEFAULT_PORT ")\n"
 "  -n, --number N        resizes of each kind (default 10000)\n"
+"  -s, --srq             receive by a shared receive queue\n"
 "  -x, --extended        poll by ibv_start_poll() and so on\n"
 "  -t, --time-limit SEC  for any one wait (default 60)\n"
 "Exit status: 0 all right, 1 a failure, 2 usage.\n";
@@ -36,6 +37,7 @@ static const char help[] =
 static const struct option options[] = {
 	{ "port", required_argument, NULL, 'p' },
 	{ "number", required_argument, NULL, 'n' },
+	{ "srq", no_argument, NULL, 's' },
 	{ "extended", no_argument, NULL, 'x' },
 	{ "time-limit", required_argument, NULL, 't' },
 	{ "help", no_argument, NULL, 'h' },
@@ -46,6 +48,7 @@ static uint32_t number = 10000;
 static const char *address;
 static const char *port = DEFAULT_PORT;
 
+static bool use_srq;
 static struct rdma_event_channel *listen_channel;
 static struct endpoint from, to;
 static uint8_t *from_slots, *to_slots;
@@ -66,11 +69,33 @@ static void post_numbered(uint64_t n)
 	post_message(&from, from_mr, slot, SLOT, n);
 }
 
+static void post_to_srq(uint64_t n)
+{
+	struct ibv_sge sge = {
+		.addr = (uintptr_t)to_slots + n % WINDOW * SLOT,
+		.length = SLOT,
+		.lkey = to_mr->lkey,
+	};
+	struct ibv_recv_wr *bad, wr = {
+		.wr_id = n,
+		.sg_list = &sge,
+		.num_sge = 1,
+	};
+	int ret = ibv_post_srq_recv(to.srq, &wr, &bad);
+
+	if (ret)
+		fail("ibv_post_srq_recv: %s", strerror(ret));
+}
+
 static void add_receive(void)
 {
 	uint64_t n = atomic_load(&receives);
 
-	post_receive(&to, to_mr, to_slots + n % WINDOW * SLOT, SLOT, n);
+	if (use_srq)
+		post_to_srq(n);
+	else
+		post_receive(&to, to_mr, to_slots + n % WINDOW * SLOT, SLOT,
+			     n);
 	atomic_store(&receives, n + 1);
 }
 
@@ -105,7 +130,7 @@ static uint64_t take_sends(uint64_t done)
 /* Until stopped; then, until all is complete. */
 static void *send_all(void *unused)
 {
-	uint64_t posted = 0, done = 0;
+	uint64_t posted = atomic_load(&sent), done = posted;
 
 	(void)unused;
 	while (!atomic_load(&stop) || done != posted) {
@@ -268,12 +293,123 @@ static void expect_empty(struct ibv_cq *cq)
 		fail("a completion of a QP that was destroyed");
 }
 
+/* ----------------------------------------------------- QPs and S-RQs */
+
+static struct ibv_qp_cap capabilities(struct ibv_qp *qp)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	if (ibv_query_qp(qp, &attr, IBV_QP_CAP, &init))
+		fail("ibv_query_qp: %s", strerror(errno));
+	return init.cap;
+}
+
+static int try_resize_qp(struct ibv_qp *qp, uint32_t send_wr, uint32_t recv_wr)
+{
+	struct ibv_qp_attr attr = { .cap = capabilities(qp) };
+
+	attr.cap.max_send_wr = send_wr;
+	attr.cap.max_recv_wr = recv_wr;
+	return ibv_modify_qp(qp, &attr, IBV_QP_CAP);
+}
+
+static void resize_qp(struct ibv_qp *qp, uint32_t send_wr, uint32_t recv_wr)
+{
+	int ret = try_resize_qp(qp, send_wr, recv_wr);
+	struct ibv_qp_cap cap = capabilities(qp);
+
+	if (ret)
+		fail("ibv_modify_qp to %u and %u WRs: %s", send_wr, recv_wr,
+		     strerror(ret));
+	if (cap.max_send_wr < send_wr || (!qp->srq && cap.max_recv_wr < recv_wr))
+		fail("a QP of %u and %u WRs, and not of %u and %u",
+		     cap.max_send_wr, cap.max_recv_wr, send_wr, recv_wr);
+}
+
+static int try_resize_srq(uint32_t max_wr)
+{
+	struct ibv_srq_attr attr = { .max_wr = max_wr };
+
+	return ibv_modify_srq(to.srq, &attr, IBV_SRQ_MAX_WR);
+}
+
+static void resize_srq(uint32_t max_wr)
+{
+	int ret = try_resize_srq(max_wr);
+	struct ibv_srq_attr attr;
+
+	if (ret)
+		fail("ibv_modify_srq to %u WRs: %s", max_wr, strerror(ret));
+	if (ibv_query_srq(to.srq, &attr) || attr.max_wr < max_wr)
+		fail("an S-RQ of %u WRs, and not of %u", attr.max_wr, max_wr);
+}
+
+static void resize_queues(unsigned int *random)
+{
+	uint32_t i;
+
+	for (i = 0; i < number / 4; i++) {
+		resize_qp(from.id->qp, WINDOW + rand_r(random) % 500,
+			  1 + rand_r(random) % 100);
+		if (use_srq)
+			resize_srq(WINDOW + rand_r(random) % 500);
+		else
+			resize_qp(to.id->qp, 1 + rand_r(random) % 100,
+				  WINDOW + rand_r(random) % 500);
+	}
+	say("%u resizes of QPs%s", number / 4 * 2, use_srq ? " and S-RQs" : "");
+}
+
+/* All receives are posted, and no message is on its way. */
+static void refuse_queue_resizes(void)
+{
+	struct ibv_device_attr attr;
+	struct ibv_qp_cap cap;
+
+	if (ibv_query_device(from.id->verbs, &attr))
+		fail("ibv_query_device: %s", strerror(errno));
+	if (!(attr.device_cap_flags & IBV_DEVICE_RESIZE_MAX_WR) ||
+	    !(attr.device_cap_flags & IBV_DEVICE_SRQ_RESIZE))
+		fail("the device does not say that it can resize queues");
+	cap = capabilities(to.id->qp);
+	if (try_resize_qp(to.id->qp, attr.max_qp_wr + 1, WINDOW) != EINVAL)
+		fail("an SQ of too many WRs");
+	if (use_srq) {
+		if (try_resize_srq(attr.max_srq_wr + 1) != EINVAL ||
+		    try_resize_srq(WINDOW / 2) != EINVAL ||
+		    try_resize_srq(0) != EINVAL)
+			fail("a senseless S-RQ");
+	} else if (try_resize_qp(to.id->qp, 1, attr.max_qp_wr + 1) != EINVAL ||
+		   try_resize_qp(to.id->qp, 1, WINDOW / 2) != EINVAL) {
+		fail("a senseless RQ");
+	}
+	if (capabilities(to.id->qp).max_send_wr != cap.max_send_wr ||
+	    capabilities(to.id->qp).max_recv_wr != cap.max_recv_wr)
+		fail("a refused resize changed the QP");
+	say("refused resizes of a QP: ok");
+}
+
+static struct ibv_srq *make_srq(struct ibv_pd *pd)
+{
+	struct ibv_srq_init_attr init = {
+		.attr = { .max_wr = WINDOW, .max_sge = 1 },
+	};
+	struct ibv_srq *srq = ibv_create_srq(pd, &init);
+
+	if (!srq)
+		fail("ibv_create_srq: %s", strerror(errno));
+	return srq;
+}
+
 /* ---------------------------------------------------------- set-up */
 
 static void *accept_one(void *unused)
 {
 	(void)unused;
 	take_request(listen_channel, &to, NULL, 0);
+	if (use_srq)
+		to.srq = make_srq(to.id->pd);
 	make_qp(&to);
 	to_slots = allocate(WINDOW * SLOT);
 	to_mr = register_memory(to.id, to_slots, WINDOW * SLOT,
@@ -326,6 +462,8 @@ static void run_traffic(void (*resize_all)(unsigned int *random))
 
 static void free_all(void)
 {
+	struct ibv_srq *srq = to.srq;
+
 	rdma_disconnect(from.id);
 	expect_and_ack(from.channel, RDMA_CM_EVENT_DISCONNECTED);
 	rdma_destroy_qp(from.id);
@@ -337,6 +475,8 @@ static void free_all(void)
 		fail("ibv_dereg_mr: %s", strerror(errno));
 	free_endpoint(&from);
 	free_endpoint(&to);
+	if (srq && ibv_destroy_srq(srq))
+		fail("ibv_destroy_srq: %s", strerror(errno));
 }
 
 static void run(void)
@@ -348,6 +488,8 @@ static void run(void)
 	connect_both();
 	run_traffic(resize_cqs);
 	refuse_resizes();
+	run_traffic(resize_queues);
+	refuse_queue_resizes();
 	leave_completions();
 	free_all();
 	rdma_destroy_id(listener);
@@ -359,13 +501,16 @@ int main(int argc, char **argv)
 	int c;
 
 	program = "resize-self";
-	while ((c = getopt_long(argc, argv, "p:n:xt:h", options, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "p:n:sxt:h", options, NULL)) != -1) {
 		switch (c) {
 		case 'p':
 			port = optarg;
 			break;
 		case 'n':
 			number = parse_number(optarg, "--number", UINT32_MAX);
+			break;
+		case 's':
+			use_srq = true;
 			break;
 		case 'x':
 			use_extended = true;

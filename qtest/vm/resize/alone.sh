@@ -9,6 +9,7 @@
 me=$(address_of alone)
 
 resize-self "$me" || fail "resize-self"
+resize-self --srq --number 2000 "$me" || fail "resize-self --srq"
 resize-self --extended --number 1000 "$me" || fail "resize-self --extended"
 
 say "killed while resizing"
@@ -22,4 +23,5 @@ resize-self --number 10 "$me" || fail "resize-self afterwards"
 eventually 30 nothing_left || fail "$(objects_left)"
 
 shows V5.3.3-1 V5.3.3-2 V5.3.3-3 V8.3.1-2 V9.2.3.3-1 V9.2.3.3-2 V9.2.3.3-3 \
-	V9.2.3.3-4
+	V9.2.3.3-4 V6.1.3-7 V6.1.3-8 V6.3.2-1 V6.3.2-2 V9.2.4.3-1 V9.2.4.3-4 \
+	V9.2.4.3-5 V9.2.5.3-8 V9.2.5.3-9 V9.2.5.3-10
