@@ -115,7 +115,7 @@ static const AdminCommand commands[] = {
     [RNIC_ADMIN_QUERY_CQ] = { RESULT(rnic_cq_query, object) },
     [RNIC_ADMIN_MODIFY_CQ] = {
         RESULT(rnic_cq_modify, modify_cq), PAGE_LIST(modify_cq),
-        .needs = RNIC_FEATURE_RESIZE_CQ },
+        .reserved = { RESERVED(modify_cq.reserved) } },
     [RNIC_ADMIN_DESTROY_CQ] = { NO_RESULT(rnic_cq_destroy, object) },
     [RNIC_ADMIN_CREATE_SRQ] = {
         RESULT(rnic_srq_create, create_srq), PAGE_LIST(create_srq),

@@ -8,6 +8,7 @@
 #include "device-attr.h"
 #include "hw/rnic/guest/bulk.h"
 #include "hw/rnic/tpt/tpt.h"
+#include "hw/rnic/verbs/cq.h"
 
 uint64_t rnic_device_features(const RnicState *s)
 {
@@ -18,7 +19,8 @@ uint64_t rnic_device_features(const RnicState *s)
            RNIC_FEATURE_SHARED_MR | RNIC_FEATURE_BLOCK_LIST |
            RNIC_FEATURE_REREGISTER | RNIC_FEATURE_SRQ |
            RNIC_FEATURE_DIRECT_CONNECT | RNIC_FEATURE_RESIZE_CQ |
-           RNIC_FEATURE_RESIZE_QP;
+           RNIC_FEATURE_RESIZE_QP | RNIC_FEATURE_CQ_MODERATION |
+           RNIC_FEATURE_IGNORE_OVERRUN | RNIC_FEATURE_TIMESTAMP;
 }
 
 /* An EUI-64 made of the MAC. */
@@ -62,6 +64,9 @@ rnic_device_attr_query(RnicState *s, const struct rnic_admin_sqe *sqe)
         .max_listeners = cpu_to_le32(c->max_listeners),
         .max_message = cpu_to_le32(UINT32_MAX),
         .mtu = cpu_to_le32(RNIC_ETH_MAX_FRAME - 18),
+        .max_event_count = cpu_to_le16(UINT16_MAX),
+        .max_event_period = cpu_to_le16(UINT16_MAX),
+        .clock_khz = cpu_to_le32(RNIC_CQ_CLOCK_KHZ),
         .srq_order = cpu_to_le32(RNIC_SRQ_ORDER_ARRIVAL),
     };
 

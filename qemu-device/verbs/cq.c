@@ -6,6 +6,7 @@
 
 #include "qemu/osdep.h"
 #include "qemu/lockable.h"
+#include "qemu/timer.h"
 #include "cq.h"
 #include "hw/rnic/guest/event-queue.h"
 #include "hw/rnic/guest/queue-memory.h"
@@ -13,6 +14,8 @@
 
 struct RnicCq {
     RnicObject object;          /* its users: work queues */
+    RnicState *s;
+    uint32_t flags;             /* RNIC_CQ_* */
     uint32_t doorbell_page;
     RnicEq *eq;                 /* NULL: no notification */
     uint32_t eqn;
@@ -26,7 +29,19 @@ struct RnicCq {
     uint32_t last_event;        /* see rnic_eq_post_completion() */
     bool event_posted;
     bool event_held;            /* armed, and what it is armed for is there */
+
+    /* Moderation that the guest has asked for, instead of the device's. */
+    uint16_t event_count;       /* 0: none */
+    uint16_t event_period;      /* microseconds */
+    uint32_t cqes_held;         /* whose event is held; 0: none is */
+    QEMUTimer *timer;           /* the main loop's, of the guest's clock */
 };
+
+static size_t cqe_size(uint32_t flags)
+{
+    return flags & RNIC_CQ_TIMESTAMP ? sizeof(struct rnic_timed_cqe)
+                                     : sizeof(struct rnic_cqe);
+}
 
 static enum rnic_admin_status cq_check_depth(uint32_t depth)
 {
@@ -39,10 +54,17 @@ static enum rnic_admin_status cq_check_depth(uint32_t depth)
 
 static enum rnic_admin_status
 cq_read_memory(RnicState *s, const struct rnic_queue_memory *wire,
-               uint32_t depth, RnicQueueMemory *mem)
+               uint32_t depth, uint32_t flags, RnicQueueMemory *mem)
 {
-    return rnic_queue_memory_read(
-        s, wire, (uint64_t)depth * sizeof(struct rnic_cqe), 0, mem);
+    return rnic_queue_memory_read(s, wire, (uint64_t)depth * cqe_size(flags),
+                                  0, mem);
+}
+
+static uint32_t cq_known_flags(const RnicState *s)
+{
+    return (rnic_accepted(s, RNIC_FEATURE_IGNORE_OVERRUN)
+            ? RNIC_CQ_IGNORE_OVERRUN : 0) |
+           (rnic_accepted(s, RNIC_FEATURE_TIMESTAMP) ? RNIC_CQ_TIMESTAMP : 0);
 }
 
 static enum rnic_admin_status cq_check_create(RnicState *s,
@@ -52,7 +74,7 @@ static enum rnic_admin_status cq_check_create(RnicState *s,
     enum rnic_admin_status status =
         cq_check_depth(le32_to_cpu(sqe->create_cq.depth));
 
-    if (sqe->create_cq.flags) {
+    if (le32_to_cpu(sqe->create_cq.flags) & ~cq_known_flags(s)) {
         return RNIC_ST_INVALID_MODIFIER;
     }
     if (status != RNIC_ST_OK) {
@@ -81,13 +103,14 @@ enum rnic_admin_status rnic_cq_create(RnicState *s,
 {
     enum rnic_admin_status status = cq_check_create(s, sqe);
     uint32_t depth = le32_to_cpu(sqe->create_cq.depth);
+    uint32_t flags = le32_to_cpu(sqe->create_cq.flags);
     RnicQueueMemory mem;
     RnicCq *cq;
 
     if (status != RNIC_ST_OK) {
         return status;
     }
-    status = cq_read_memory(s, &sqe->create_cq.memory, depth, &mem);
+    status = cq_read_memory(s, &sqe->create_cq.memory, depth, flags, &mem);
     if (status != RNIC_ST_OK) {
         return status;
     }
@@ -98,6 +121,8 @@ enum rnic_admin_status rnic_cq_create(RnicState *s,
         return RNIC_ST_INSUFFICIENT_RESOURCES;
     }
     qemu_mutex_init(&cq->lock);
+    cq->s = s;
+    cq->flags = flags;
     cq->depth = depth;
     cq->doorbell_page = le32_to_cpu(sqe->create_cq.doorbell_page);
     cq->mem = mem;
@@ -138,11 +163,15 @@ static bool cq_load_consumer(RnicState *s, RnicCq *cq)
 static enum rnic_admin_status cq_check_shrink(RnicState *s, RnicCq *cq,
                                               uint32_t depth, uint32_t earlier)
 {
+    uint64_t there;
+
     if (!cq_load_consumer(s, cq)) {
         return RNIC_ST_DMA_ERROR;
     }
-    return (uint64_t)(cq->producer - cq->consumer) + earlier > depth
-           ? RNIC_ST_SHRINK_TOO_SMALL : RNIC_ST_OK;
+    there = cq->producer - cq->consumer;
+    /* Where overruns are ignored some may have gone. */
+    return MIN(there, cq->depth) + earlier > depth ? RNIC_ST_SHRINK_TOO_SMALL
+                                                   : RNIC_ST_OK;
 }
 
 /*
@@ -182,23 +211,17 @@ cq_resize(RnicState *s, RnicCq *cq, const struct rnic_admin_sqe *sqe,
     return RNIC_ST_OK;
 }
 
-enum rnic_admin_status rnic_cq_modify(RnicState *s,
-                                      const struct rnic_admin_sqe *sqe,
-                                      struct rnic_admin_cqe *cqe)
+static enum rnic_admin_status
+cq_modify_depth(RnicState *s, RnicCq *cq, const struct rnic_admin_sqe *sqe,
+                struct rnic_admin_cqe *cqe)
 {
-    RnicCq *cq = rnic_cq_get(s, le32_to_cpu(sqe->modify_cq.cqn));
     uint32_t depth = le32_to_cpu(sqe->modify_cq.depth);
     enum rnic_admin_status status = cq_check_depth(depth);
     RnicQueueMemory mem;
 
-    if (!cq) {
-        return RNIC_ST_INVALID_CQ;
-    }
-    if (sqe->modify_cq.mask != cpu_to_le32(RNIC_CQ_MODIFY_DEPTH)) {
-        return RNIC_ST_INVALID_MODIFIER;
-    }
     if (status == RNIC_ST_OK) {
-        status = cq_read_memory(s, &sqe->modify_cq.memory, depth, &mem);
+        status = cq_read_memory(s, &sqe->modify_cq.memory, depth, cq->flags,
+                                &mem);
     }
     if (status != RNIC_ST_OK) {
         return status;
@@ -208,11 +231,92 @@ enum rnic_admin_status rnic_cq_modify(RnicState *s,
     return status;
 }
 
+/* ------------------------------------------------ events, moderation */
+
+static void cq_post_event(RnicState *s, RnicCq *cq)
+{
+    cq->armed = 0;
+    cq->event_held = false;
+    if (cq->cqes_held) {
+        cq->cqes_held = 0;
+        timer_del(cq->timer);
+    }
+    rnic_eq_post_completion(s, cq->eq, cq->object.number, &cq->last_event,
+                            &cq->event_posted);
+}
+
+static void cq_timer(void *opaque)
+{
+    RnicCq *cq = opaque;
+
+    QEMU_LOCK_GUARD(&cq->lock);
+    if (cq->cqes_held) {
+        cq_post_event(cq->s, cq);
+    }
+}
+
+/* A CQE is there that the CQ is armed for: the event waits for others. */
+static void cq_hold_event(RnicState *s, RnicCq *cq)
+{
+    if (++cq->cqes_held >= cq->event_count) {
+        cq_post_event(s, cq);
+    } else if (cq->cqes_held == 1) {
+        timer_mod(cq->timer, qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL) +
+                             cq->event_period * (int64_t)SCALE_US);
+    }
+}
+
+/* One CQE, or no time, is as good as none. */
+static void cq_modify_moderation(RnicState *s, RnicCq *cq,
+                                 const struct rnic_admin_sqe *sqe,
+                                 struct rnic_admin_cqe *cqe)
+{
+    uint16_t count = le16_to_cpu(sqe->modify_cq.event_count);
+    uint16_t period = le16_to_cpu(sqe->modify_cq.event_period);
+
+    if (!cq->timer) {
+        cq->timer = timer_new_ns(QEMU_CLOCK_VIRTUAL, cq_timer, cq);
+    }
+    QEMU_LOCK_GUARD(&cq->lock);
+    if (cq->cqes_held) {
+        cq_post_event(s, cq);
+    }
+    cq->event_count = count > 1 && period ? count : 0;
+    cq->event_period = period;
+    cq_fill_result(cq, cqe);
+    trace_rnic_cq_moderation(cq->object.number, count, period);
+}
+
+enum rnic_admin_status rnic_cq_modify(RnicState *s,
+                                      const struct rnic_admin_sqe *sqe,
+                                      struct rnic_admin_cqe *cqe)
+{
+    RnicCq *cq = rnic_cq_get(s, le32_to_cpu(sqe->modify_cq.cqn));
+
+    if (!cq) {
+        return RNIC_ST_INVALID_CQ;
+    }
+    switch (le32_to_cpu(sqe->modify_cq.mask)) {
+    case RNIC_CQ_MODIFY_DEPTH:
+        return rnic_accepted(s, RNIC_FEATURE_RESIZE_CQ)
+               ? cq_modify_depth(s, cq, sqe, cqe) : RNIC_ST_UNSUPPORTED;
+    case RNIC_CQ_MODIFY_MODERATION:
+        if (!rnic_accepted(s, RNIC_FEATURE_CQ_MODERATION)) {
+            return RNIC_ST_UNSUPPORTED;
+        }
+        cq_modify_moderation(s, cq, sqe, cqe);
+        return RNIC_ST_OK;
+    default:
+        return RNIC_ST_INVALID_MODIFIER;
+    }
+}
+
 /* --------------------------------------------------------- destroy */
 
 static void cq_destroy(RnicState *s, RnicCq *cq)
 {
     trace_rnic_cq_destroyed(cq->object.number);
+    timer_free(cq->timer);
     rnic_table_remove(&s->cqs, cq->object.number);
     rnic_object_unref(cq->eq);
     rnic_queue_memory_free(s, &cq->mem);
@@ -259,7 +363,8 @@ static void cq_fail(RnicState *s, RnicCq *cq, enum rnic_async_event event)
 
 static bool cq_has_room(RnicState *s, RnicCq *cq)
 {
-    if (cq->producer - cq->consumer < cq->depth) {
+    if (cq->producer - cq->consumer < cq->depth ||
+        (cq->flags & RNIC_CQ_IGNORE_OVERRUN)) {
         return true;
     }
     if (!cq_load_consumer(s, cq)) {
@@ -274,23 +379,33 @@ static bool cq_has_room(RnicState *s, RnicCq *cq)
 }
 
 /* The last word carries the phase: it must appear after all the others. */
-static bool cq_write_cqe(RnicState *s, RnicCq *cq, const struct rnic_cqe *cqe)
+static bool cq_write_entry(RnicState *s, RnicCq *cq, const void *entry,
+                           uint32_t size)
 {
-    const uint32_t body = offsetof(struct rnic_cqe, status);
-    uint64_t at = (uint64_t)(cq->producer & (cq->depth - 1)) * sizeof(*cqe);
+    const uint32_t body = size - sizeof(uint32_t);
+    uint64_t at = (uint64_t)(cq->producer & (cq->depth - 1)) * size;
     uint32_t last;
 
-    memcpy(&last, &cqe->status, sizeof(last));
-    return rnic_ring_write(s, &cq->mem, 0, at, cqe, body) &&
+    memcpy(&last, (const uint8_t *)entry + body, sizeof(last));
+    return rnic_ring_write(s, &cq->mem, 0, at, entry, body) &&
            rnic_ring_store32(s, &cq->mem, 0, at + body, le32_to_cpu(last));
 }
 
-static void cq_post_event(RnicState *s, RnicCq *cq)
+static bool cq_write_cqe(RnicState *s, RnicCq *cq, const struct rnic_cqe *cqe)
 {
-    cq->armed = 0;
-    cq->event_held = false;
-    rnic_eq_post_completion(s, cq->eq, cq->object.number, &cq->last_event,
-                            &cq->event_posted);
+    struct rnic_timed_cqe timed;
+
+    QEMU_BUILD_BUG_ON(offsetof(struct rnic_cqe, status) != sizeof(*cqe) - 4);
+    QEMU_BUILD_BUG_ON(offsetof(struct rnic_timed_cqe, cqe.status) !=
+                      sizeof(timed) - 4);
+    if (!(cq->flags & RNIC_CQ_TIMESTAMP)) {
+        return cq_write_entry(s, cq, cqe, sizeof(*cqe));
+    }
+    timed = (struct rnic_timed_cqe) {
+        .timestamp = cpu_to_le64(rnic_cq_clock()),
+        .cqe = *cqe,
+    };
+    return cq_write_entry(s, cq, &timed, sizeof(timed));
 }
 
 /*
@@ -307,7 +422,9 @@ static void cq_notify(RnicState *s, RnicCq *cq, const struct rnic_cqe *cqe,
         (!(cq->armed & RNIC_ARM_NEXT) && !solicited)) {
         return;
     }
-    if (may_hold && !solicited) {
+    if (!solicited && cq->event_count) {
+        cq_hold_event(s, cq);
+    } else if (may_hold && !solicited) {
         cq->event_held = true;
     } else {
         cq_post_event(s, cq);

@@ -7,6 +7,7 @@
 #ifndef HW_RNIC_CQ_H
 #define HW_RNIC_CQ_H
 
+#include "qemu/timer.h"
 #include "hw/rnic/base/rnic.h"
 
 enum rnic_admin_status rnic_cq_create(RnicState *s,
@@ -21,6 +22,14 @@ enum rnic_admin_status rnic_cq_modify(RnicState *s,
 enum rnic_admin_status rnic_cq_destroy(RnicState *s,
                                        const struct rnic_admin_sqe *sqe);
 void rnic_cq_reset(RnicState *s);
+
+enum { RNIC_CQ_CLOCK_KHZ = 1000000 };
+
+/* The clock of timestamps: the guest's own, in nanoseconds.  Any thread. */
+static inline uint64_t rnic_cq_clock(void)
+{
+    return qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
+}
 
 /* NULL if there is no such CQ. */
 RnicCq *rnic_cq_get(RnicState *s, uint32_t cqn);
