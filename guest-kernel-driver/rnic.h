@@ -34,6 +34,9 @@
 				 RNIC_FEATURE_DIRECT_CONNECT | \
 				 RNIC_FEATURE_RESIZE_CQ | \
 				 RNIC_FEATURE_RESIZE_QP | \
+				 RNIC_FEATURE_CQ_MODERATION | \
+				 RNIC_FEATURE_IGNORE_OVERRUN | \
+				 RNIC_FEATURE_TIMESTAMP | \
 				 RNIC_FEATURE_STAG_ZERO)
 
 /* The answer to QUERY_DEVICE. */
@@ -62,6 +65,9 @@ struct rnic_limits {
 	u32 max_total_ird;
 	u32 max_message;
 	u32 mtu;
+	u16 max_event_count;
+	u16 max_event_period;		/* microseconds */
+	u32 clock_khz;
 };
 
 /* One MSI-X vector; several queues may share it. */

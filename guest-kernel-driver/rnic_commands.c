@@ -74,6 +74,9 @@ static void rnic_cmd_read_limits(struct rnic_limits *l,
 	l->max_total_ird = le32_to_cpu(attr->max_total_ird);
 	l->max_message = le32_to_cpu(attr->max_message);
 	l->mtu = le32_to_cpu(attr->mtu);
+	l->max_event_count = le16_to_cpu(attr->max_event_count);
+	l->max_event_period = le16_to_cpu(attr->max_event_period);
+	l->clock_khz = le32_to_cpu(attr->clock_khz);
 }
 
 /* No more than what this driver's own arithmetic is made for. */
@@ -156,6 +159,7 @@ int rnic_cmd_create_cq(struct rnic_dev *dev, const struct rnic_cq_params *p,
 	struct rnic_admin_command cmd;
 
 	rnic_cmd_init(&cmd, RNIC_ADMIN_CREATE_CQ);
+	cmd.sqe.create_cq.flags = cpu_to_le32(p->flags);
 	cmd.sqe.create_cq.depth = cpu_to_le32(p->depth);
 	cmd.sqe.create_cq.eqn = cpu_to_le32(p->eqn);
 	cmd.sqe.create_cq.doorbell_page = cpu_to_le32(p->doorbell_page);
@@ -179,6 +183,18 @@ int rnic_cmd_resize_cq(struct rnic_dev *dev, const struct rnic_cq_resize *p,
 	if (!ret)
 		*end = le32_to_cpu(cmd.cqe.cq.end);
 	return ret;
+}
+
+int rnic_cmd_moderate_cq(struct rnic_dev *dev, u32 cqn, u16 count, u16 period)
+{
+	struct rnic_admin_command cmd;
+
+	rnic_cmd_init(&cmd, RNIC_ADMIN_MODIFY_CQ);
+	cmd.sqe.modify_cq.cqn = cpu_to_le32(cqn);
+	cmd.sqe.modify_cq.mask = cpu_to_le32(RNIC_CQ_MODIFY_MODERATION);
+	cmd.sqe.modify_cq.event_count = cpu_to_le16(count);
+	cmd.sqe.modify_cq.event_period = cpu_to_le16(period);
+	return rnic_admin_execute(dev, &cmd);
 }
 
 int rnic_cmd_destroy_cq(struct rnic_dev *dev, u32 cqn)

@@ -23,6 +23,7 @@ struct rnic_eq_params {
 };
 
 struct rnic_cq_params {
+	u32 flags;			/* RNIC_CQ_* */
 	u32 depth;
 	u32 eqn;
 	u32 doorbell_page;
@@ -149,6 +150,8 @@ int rnic_cmd_create_cq(struct rnic_dev *dev, const struct rnic_cq_params *p,
 /* *end: where the ring before ends. After an error the CQ is as it was. */
 int rnic_cmd_resize_cq(struct rnic_dev *dev, const struct rnic_cq_resize *p,
 		       u32 *end);
+/* count: CQEs of one event at most; period: in microseconds. */
+int rnic_cmd_moderate_cq(struct rnic_dev *dev, u32 cqn, u16 count, u16 period);
 int rnic_cmd_destroy_cq(struct rnic_dev *dev, u32 cqn);
 
 int rnic_cmd_create_srq(struct rnic_dev *dev,

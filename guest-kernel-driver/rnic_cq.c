@@ -12,9 +12,6 @@
 
 #define RNIC_MIN_CQ_DEPTH	2
 
-/* A program that prevents overruns itself does not notice the device's check. */
-#define RNIC_CQ_FLAGS		IB_UVERBS_CQ_FLAGS_IGNORE_OVERRUN
-
 struct rnic_cq *rnic_cq_get(struct rnic_dev *dev, u32 cqn)
 {
 	unsigned long irq_flags;
@@ -45,6 +42,7 @@ static int rnic_cq_start(struct rnic_dev *dev, struct rnic_cq *cq,
 			 u32 ring_offset, u32 doorbell_page)
 {
 	struct rnic_cq_params params = {
+		.flags = cq->flags,
 		.depth = cq->depth,
 		.eqn = dev->comp_eqs[attr->comp_vector %
 				     dev->num_comp_eqs].eqn,
@@ -89,22 +87,48 @@ static int rnic_create_kernel_cq(struct rnic_dev *dev, struct rnic_cq *cq,
 	return ret;
 }
 
+/* Of a process's CQ: RNIC_CQ_*, or -EOPNOTSUPP. */
+static int rnic_cq_set_flags(struct rnic_dev *dev, struct rnic_cq *cq, u32 flags)
+{
+	const u32 known = IB_UVERBS_CQ_FLAGS_IGNORE_OVERRUN |
+			  IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION;
+
+	cq->flags = 0;
+	if (flags & IB_UVERBS_CQ_FLAGS_IGNORE_OVERRUN)
+		cq->flags |= RNIC_CQ_IGNORE_OVERRUN;
+	if (flags & IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION)
+		cq->flags |= RNIC_CQ_TIMESTAMP;
+	if ((flags & ~known) ||
+	    ((cq->flags & RNIC_CQ_IGNORE_OVERRUN) &&
+	     !rnic_has(dev, RNIC_FEATURE_IGNORE_OVERRUN)) ||
+	    ((cq->flags & RNIC_CQ_TIMESTAMP) &&
+	     !rnic_has(dev, RNIC_FEATURE_TIMESTAMP)))
+		return -EOPNOTSUPP;
+	return 0;
+}
+
+static size_t rnic_cqe_size(const struct rnic_cq *cq)
+{
+	return cq->flags & RNIC_CQ_TIMESTAMP ? sizeof(struct rnic_timed_cqe) :
+					       sizeof(struct rnic_cqe);
+}
+
 /* cqe: what the program asks for. */
-static int rnic_cq_check_ring(struct rnic_dev *dev, u32 cqe, u32 buf_length,
-			      u32 offset, u32 depth)
+static int rnic_cq_check_ring(struct rnic_dev *dev, const struct rnic_cq *cq,
+			      u32 cqe, u32 buf_length, u32 offset, u32 depth)
 {
 	struct rnic_user_ring ring = {
 		.offset = offset,
 		.depth = depth,
 		.min_depth = max_t(u32, cqe, RNIC_MIN_CQ_DEPTH),
 		.max_depth = dev->limits.max_cqe,
-		.shift = ilog2(sizeof(struct rnic_cqe)),
+		.shift = ilog2(rnic_cqe_size(cq)),
 	};
 
 	return rnic_check_user_rings(buf_length, &ring, 1);
 }
 
-static int rnic_cq_read_request(struct rnic_dev *dev,
+static int rnic_cq_read_request(struct rnic_dev *dev, const struct rnic_cq *cq,
 				const struct ib_cq_init_attr *attr,
 				struct ib_udata *udata,
 				struct rnic_ureq_create_cq *request)
@@ -116,7 +140,7 @@ static int rnic_cq_read_request(struct rnic_dev *dev,
 		return ret;
 	if (request->reserved)
 		return -EINVAL;
-	return rnic_cq_check_ring(dev, attr->cqe, request->buf_length,
+	return rnic_cq_check_ring(dev, cq, attr->cqe, request->buf_length,
 				  request->ring_offset, request->depth);
 }
 
@@ -130,11 +154,12 @@ int rnic_create_user_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	struct rnic_uresp_create_cq response = {};
 	int ret;
 
-	if (attr->flags & ~RNIC_CQ_FLAGS)
-		return -EOPNOTSUPP;
+	ret = rnic_cq_set_flags(dev, cq, attr->flags);
+	if (ret)
+		return ret;
 	if (!attr->cqe || attr->cqe > dev->limits.max_cqe)
 		return -EINVAL;
-	ret = rnic_cq_read_request(dev, attr, udata, &request);
+	ret = rnic_cq_read_request(dev, cq, attr, udata, &request);
 	if (ret)
 		return ret;
 	ret = rnic_queue_pin(dev, &cq->queue, request.buf_addr,
@@ -179,6 +204,18 @@ int rnic_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	if (!ret)
 		ibcq->cqe = cq->depth;
 	return ret;
+}
+
+int rnic_modify_cq(struct ib_cq *ibcq, u16 count, u16 period)
+{
+	struct rnic_dev *dev = to_rnic_dev(ibcq->device);
+
+	if (!rnic_has(dev, RNIC_FEATURE_CQ_MODERATION))
+		return -EOPNOTSUPP;
+	if (count > dev->limits.max_event_count ||
+	    period > dev->limits.max_event_period)
+		return -EINVAL;
+	return rnic_cmd_moderate_cq(dev, to_rnic_cq(ibcq)->cqn, count, period);
 }
 
 /* Has the device go on in queue; the memory before is free then. */
@@ -228,15 +265,15 @@ static int rnic_cq_resize_to(struct rnic_dev *dev, struct rnic_cq *cq,
 	return ret;
 }
 
-static int rnic_cq_read_resize(struct rnic_dev *dev, u32 cqe,
-			       struct ib_udata *udata,
+static int rnic_cq_read_resize(struct rnic_dev *dev, const struct rnic_cq *cq,
+			       u32 cqe, struct ib_udata *udata,
 			       struct rnic_ureq_resize_cq *request)
 {
 	int ret = rnic_udata_read(udata, request, sizeof(*request));
 
 	if (ret)
 		return ret;
-	return rnic_cq_check_ring(dev, cqe, request->buf_length,
+	return rnic_cq_check_ring(dev, cq, cqe, request->buf_length,
 				  request->ring_offset, request->depth);
 }
 
@@ -253,7 +290,7 @@ int rnic_resize_cq(struct ib_cq *ibcq, RNIC_CQE_COUNT cqe,
 		return -EOPNOTSUPP;
 	if (cqe < 1 || cqe > dev->limits.max_cqe)
 		return -EINVAL;
-	ret = rnic_cq_read_resize(dev, cqe, udata, &request);
+	ret = rnic_cq_read_resize(dev, cq, cqe, udata, &request);
 	/* That there is room for the answer must be sure before. */
 	if (!ret)
 		ret = rnic_udata_answer(udata, &response, sizeof(response));

@@ -56,6 +56,21 @@ static void rnic_query_queue_limits(const struct rnic_limits *l,
 					  (u64)l->max_ird * l->max_qp);
 }
 
+static void rnic_query_cq_options(const struct rnic_dev *dev,
+				  struct ib_device_attr *attr)
+{
+	const struct rnic_limits *l = &dev->limits;
+
+	if (rnic_has(dev, RNIC_FEATURE_CQ_MODERATION)) {
+		attr->cq_caps.max_cq_moderation_count = l->max_event_count;
+		attr->cq_caps.max_cq_moderation_period = l->max_event_period;
+	}
+	if (rnic_has(dev, RNIC_FEATURE_TIMESTAMP)) {
+		attr->timestamp_mask = U64_MAX;
+		attr->hca_core_clock = l->clock_khz;
+	}
+}
+
 int rnic_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 		      struct ib_udata *udata)
 {
@@ -82,6 +97,7 @@ int rnic_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 	attr->max_fast_reg_page_list_len = l->max_fast_register_pages;
 	attr->atomic_cap = IB_ATOMIC_NONE;
 	rnic_query_queue_limits(l, attr);
+	rnic_query_cq_options(dev, attr);
 	return 0;
 }
 

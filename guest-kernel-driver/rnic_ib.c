@@ -57,6 +57,7 @@ static const struct ib_device_ops rnic_dev_ops = {
 	.map_mr_sg = rnic_map_mr_sg,
 	.mmap = rnic_mmap,
 	.mmap_free = rnic_mmap_free,
+	.modify_cq = rnic_modify_cq,
 	.modify_qp = rnic_modify_qp,
 	.modify_srq = rnic_modify_srq,
 	.poll_cq = rnic_poll_cq,

@@ -54,6 +54,7 @@ struct rnic_cq {
 	struct ib_cq ibcq;
 	struct rnic_ref ref;
 	u32 cqn;
+	u32 flags;			/* RNIC_CQ_* */
 	struct mutex resize_lock;	/* what changes depth and queue */
 	u32 depth;
 	struct rnic_queue queue;
@@ -225,6 +226,7 @@ int rnic_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 		   RNIC_CQ_UDATA *udata);
 int rnic_create_user_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 			RNIC_CQ_UDATA *udata);
+int rnic_modify_cq(struct ib_cq *ibcq, u16 count, u16 period);
 int rnic_resize_cq(struct ib_cq *ibcq, RNIC_CQE_COUNT cqe,
 		   struct ib_udata *udata);
 int rnic_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata);

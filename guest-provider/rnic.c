@@ -77,6 +77,7 @@ static const struct verbs_context_ops rnic_context_ops = {
 	.get_srq_num = rnic_get_srq_num,
 	.import_mr = rnic_import_mr,
 	.import_pd = rnic_import_pd,
+	.modify_cq = rnic_modify_cq,
 	.modify_qp = rnic_modify_qp,
 	.modify_srq = rnic_modify_srq,
 	.poll_cq = rnic_poll_cq,
@@ -86,6 +87,7 @@ static const struct verbs_context_ops rnic_context_ops = {
 	.query_device_ex = rnic_query_device_ex,
 	.query_port = rnic_query_port,
 	.query_qp = rnic_query_qp,
+	.query_rt_values = rnic_query_rt_values,
 	.query_srq = rnic_query_srq,
 	.reg_dmabuf_mr = rnic_reg_dmabuf_mr,
 	.reg_mr = rnic_reg_mr,
@@ -101,8 +103,9 @@ static int map_doorbells(struct rnic_context *ctx, int cmd_fd)
 	if (ctx->attr.db_offset >= ctx->attr.db_mmap_length)
 		return EINVAL;
 
-	ctx->db_map = mmap(NULL, ctx->attr.db_mmap_length, PROT_WRITE,
-			   MAP_SHARED, cmd_fd, ctx->attr.db_mmap_key);
+	ctx->db_map = mmap(NULL, ctx->attr.db_mmap_length,
+			   PROT_READ | PROT_WRITE, MAP_SHARED, cmd_fd,
+			   ctx->attr.db_mmap_key);
 	if (ctx->db_map == MAP_FAILED)
 		return errno;
 

@@ -4,6 +4,7 @@
  *
  *	rnic.c		device, context
  *	rnic_pd.c	protection, thread and parent domains
+ *	rnic_clock.c	the device's clock
  *	rnic_queue.c	queue memory, producer indices and doorbells
  *	rnic_cq.c	completion queues
  *	rnic_qp.c	queue pairs
@@ -75,6 +76,8 @@ struct rnic_context {
 	struct rnic_uresp_alloc_ucontext attr;	/* features and limits */
 	void *db_map;
 	void *db;		/* RNIC_DB_* registers, in db_map */
+	_Atomic(int64_t) wallclock_offset;	/* see rnic_clock.c */
+	_Atomic(uint64_t) wallclock_checked;
 
 	/*
 	 * QPs by number: high half, then low half. Entries change under the
@@ -144,7 +147,8 @@ struct rnic_srq {
 /* Where CQEs are. A CQ that was resized may have several, see rnic_resize_cq(). */
 struct rnic_cq_ring {
 	struct rnic_buf buf;
-	struct rnic_cqe *cqes;
+	uint8_t *cqes;			/* struct rnic_cqe of the first entry */
+	uint32_t stride_shift;
 	struct rnic_cq_record *record;
 	uint32_t depth;
 	uint32_t consumer;
@@ -160,6 +164,7 @@ struct rnic_cq {
 	pthread_mutex_t resize_mutex;	/* whoever adds a ring */
 	pthread_spinlock_t lock;	/* all below */
 	bool single_threaded;		/* the application needs no lock */
+	bool timed;			/* entries are struct rnic_timed_cqe */
 	struct rnic_cq_ring *ring;	/* oldest: the next CQE is there */
 	struct rnic_cq_ring *used_up;	/* rings to be freed without the lock */
 	const struct rnic_cqe *current;	/* ibv_start_poll to ibv_end_poll */
@@ -264,7 +269,15 @@ static inline void *rnic_wq_entry(struct rnic_wq *wq, uint32_t index)
 	       ((size_t)(index & (wq->depth - 1)) << wq->stride_shift);
 }
 
+/* rnic_clock.c */
+uint64_t rnic_read_clock(struct rnic_context *ctx);
+/* Nanoseconds of the system's real time when the device's clock was that. */
+uint64_t rnic_wallclock(struct rnic_context *ctx, uint64_t timestamp);
+int rnic_query_rt_values(struct ibv_context *context,
+			 struct ibv_values_ex *values);
+
 /* rnic_cq.c */
+int rnic_modify_cq(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr);
 struct ibv_cq *rnic_create_cq(struct ibv_context *context, int cqe,
 			      struct ibv_comp_channel *channel,
 			      int comp_vector);

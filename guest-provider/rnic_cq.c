@@ -15,6 +15,10 @@
 #define RNIC_CQ_RING_OFFSET	RNIC_QUEUE_RECORD_SIZE
 #define RNIC_CQ_MIN_DEPTH	2
 
+#define RNIC_WC_TIMED_FLAGS						\
+	((uint64_t)IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |		\
+	 IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
+
 static void free_rings(struct rnic_cq_ring *ring)
 {
 	struct rnic_cq_ring *next;
@@ -181,7 +185,9 @@ static void fill_wc(struct ibv_wc *wc, const struct rnic_cqe *cqe)
 /* The CQE number index if the device has stored it, else NULL. */
 static struct rnic_cqe *valid_cqe(struct rnic_cq_ring *ring, uint32_t index)
 {
-	struct rnic_cqe *cqe = &ring->cqes[index & (ring->depth - 1)];
+	size_t slot = index & (ring->depth - 1);
+	struct rnic_cqe *cqe = (void *)(ring->cqes +
+					(slot << ring->stride_shift));
 	uint8_t flags = *(volatile __u8 *)&cqe->flags;
 
 	if (!!(flags & RNIC_CQE_PHASE) != !(index & ring->depth))
@@ -377,6 +383,21 @@ static unsigned int read_wc_flags(struct ibv_cq_ex *ibcq)
 	return wc_flags(to_rcq_ex(ibcq)->current);
 }
 
+static uint64_t read_completion_ts(struct ibv_cq_ex *ibcq)
+{
+	const struct rnic_timed_cqe *timed =
+		container_of(to_rcq_ex(ibcq)->current, struct rnic_timed_cqe,
+			     cqe);
+
+	return le64toh(timed->timestamp);
+}
+
+static uint64_t read_completion_wallclock_ns(struct ibv_cq_ex *ibcq)
+{
+	return rnic_wallclock(to_rctx(ibcq->context),
+			      read_completion_ts(ibcq));
+}
+
 /* What only datagrams or InfiniBand have reads as zero, as in ibv_poll_cq. */
 
 static uint32_t read_zero32(struct ibv_cq_ex *ibcq)
@@ -411,14 +432,21 @@ static void set_cq_ex_ops(struct ibv_cq_ex *cq, uint64_t wc_flags)
 		cq->read_sl = read_zero8;
 	if (wc_flags & IBV_WC_EX_WITH_DLID_PATH_BITS)
 		cq->read_dlid_path_bits = read_zero8;
+	if (wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP)
+		cq->read_completion_ts = read_completion_ts;
+	if (wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
+		cq->read_completion_wallclock_ns =
+			read_completion_wallclock_ns;
 }
 
 /* ----------------------------------------------- create and destroy */
 
 /* An errno, or 0 and *new_ring, for cqe entries or more. */
-static int alloc_ring(struct ibv_pd *pd, uint32_t cqe,
+static int alloc_ring(struct rnic_cq *cq, struct ibv_pd *pd, uint32_t cqe,
 		      struct rnic_cq_ring **new_ring)
 {
+	size_t size = cq->timed ? sizeof(struct rnic_timed_cqe) :
+				  sizeof(struct rnic_cqe);
 	struct rnic_cq_ring *ring = calloc(1, sizeof(*ring));
 	int ret;
 
@@ -430,15 +458,16 @@ static int alloc_ring(struct ibv_pd *pd, uint32_t cqe,
 		ring->depth = RNIC_CQ_MIN_DEPTH;
 
 	ret = rnic_buf_alloc(&ring->buf, pd, RNIC_MEMORY_CQ,
-			     RNIC_CQ_RING_OFFSET +
-			     ring->depth * sizeof(struct rnic_cqe));
+			     RNIC_CQ_RING_OFFSET + ring->depth * size);
 	if (ret) {
 		free(ring);
 		return ret;
 	}
 
 	ring->record = ring->buf.base;
-	ring->cqes = (void *)((uint8_t *)ring->buf.base + RNIC_CQ_RING_OFFSET);
+	ring->stride_shift = __builtin_ctzl(size);
+	ring->cqes = (uint8_t *)ring->buf.base + RNIC_CQ_RING_OFFSET +
+		     (cq->timed ? offsetof(struct rnic_timed_cqe, cqe) : 0);
 	*new_ring = ring;
 	return 0;
 }
@@ -498,9 +527,10 @@ static struct rnic_cq *create_cq(struct ibv_context *context,
 		return NULL;
 	}
 
+	cq->timed = attr->wc_flags & RNIC_WC_TIMED_FLAGS;
 	pthread_mutex_init(&cq->resize_mutex, NULL);
 	pthread_spin_init(&cq->lock, PTHREAD_PROCESS_PRIVATE);
-	ret = alloc_ring(parent_domain(attr), attr->cqe, &cq->ring);
+	ret = alloc_ring(cq, parent_domain(attr), attr->cqe, &cq->ring);
 	if (ret)
 		goto err_free;
 	ret = create_in_kernel(context, cq, attr);
@@ -530,7 +560,8 @@ struct ibv_cq *rnic_create_cq(struct ibv_context *context, int cqe,
 	return cq ? &cq->vcq.cq : NULL;
 }
 
-static int check_cq_attr_ex(const struct ibv_cq_init_attr_ex *attr)
+static int check_cq_attr_ex(struct rnic_context *ctx,
+			    const struct ibv_cq_init_attr_ex *attr)
 {
 	const uint32_t known = IBV_CQ_INIT_ATTR_MASK_FLAGS |
 			       IBV_CQ_INIT_ATTR_MASK_PD;
@@ -539,7 +570,10 @@ static int check_cq_attr_ex(const struct ibv_cq_init_attr_ex *attr)
 	struct ibv_pd *pd = parent_domain(attr);
 
 	if ((attr->comp_mask & ~known) ||
-	    (attr->wc_flags & ~(uint64_t)IBV_WC_STANDARD_FLAGS))
+	    (attr->wc_flags & ~(IBV_WC_STANDARD_FLAGS | RNIC_WC_TIMED_FLAGS)))
+		return EOPNOTSUPP;
+	if ((attr->wc_flags & RNIC_WC_TIMED_FLAGS) &&
+	    !rnic_has_feature(ctx, RNIC_FEATURE_TIMESTAMP))
 		return EOPNOTSUPP;
 	if ((attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) &&
 	    (attr->flags & ~flags))
@@ -551,7 +585,7 @@ struct ibv_cq_ex *rnic_create_cq_ex(struct ibv_context *context,
 				    struct ibv_cq_init_attr_ex *attr)
 {
 	struct rnic_cq *cq;
-	int ret = check_cq_attr_ex(attr);
+	int ret = check_cq_attr_ex(to_rctx(context), attr);
 
 	if (ret) {
 		errno = ret;
@@ -582,7 +616,14 @@ int rnic_destroy_cq(struct ibv_cq *ibcq)
 	return 0;
 }
 
-/* ---------------------------------------------------------- resize */
+/* ------------------------------------------------ moderation, resize */
+
+int rnic_modify_cq(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr)
+{
+	struct ibv_modify_cq cmd = {};
+
+	return ibv_cmd_modify_cq(ibcq, attr, &cmd, sizeof(cmd));
+}
 
 static struct rnic_cq_ring *newest_ring(struct rnic_cq *cq)
 {
@@ -702,7 +743,7 @@ int rnic_resize_cq(struct ibv_cq *ibcq, int cqe)
 		return EINVAL;
 
 	pthread_mutex_lock(&cq->resize_mutex);
-	ret = alloc_ring(memory_domain(cq), cqe, &ring);
+	ret = alloc_ring(cq, memory_domain(cq), cqe, &ring);
 	if (!ret) {
 		ret = resize_in_kernel(cq, ring, cqe);
 		if (ret)

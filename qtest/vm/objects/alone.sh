@@ -11,6 +11,7 @@ me=$(address_of alone)
 
 attributes-self "$me" || fail "attributes-self"
 domains-self "$me" || fail "domains-self"
+cq-options-self "$me" || fail "cq-options-self"
 limits-self "$(rdma_device)" || fail "limits-self"
 eventually 30 nothing_left || fail "$(objects_left)"
 

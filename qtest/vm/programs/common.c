@@ -25,6 +25,8 @@
 const char *program = "?";
 double time_limit = 60;
 bool use_extended;
+uint64_t extra_wc_flags;
+uint32_t extra_cq_flags;
 
 /* ------------------------------------------------------------ messages */
 
@@ -311,7 +313,10 @@ static struct ibv_cq *make_cq(struct ibv_comp_channel *channel)
 	struct ibv_cq_init_attr_ex attr = {
 		.cqe = 2 * QP_DEPTH,
 		.channel = channel,
-		.wc_flags = IBV_WC_EX_WITH_BYTE_LEN | IBV_WC_EX_WITH_QP_NUM,
+		.wc_flags = IBV_WC_EX_WITH_BYTE_LEN | IBV_WC_EX_WITH_QP_NUM |
+			    extra_wc_flags,
+		.comp_mask = extra_cq_flags ? IBV_CQ_INIT_ATTR_MASK_FLAGS : 0,
+		.flags = extra_cq_flags,
 	};
 	struct ibv_cq_ex *cq_ex;
 	struct ibv_cq *cq;

@@ -18,6 +18,8 @@
 
 extern const char *program;	/* for messages */
 extern double time_limit;	/* seconds that one wait may take */
+extern uint64_t extra_wc_flags;	/* of CQs, and ... */
+extern uint32_t extra_cq_flags;	/* ... with use_extended */
 extern bool use_extended;	/* ibv_wr_*() and ibv_start_poll() and so on */
 
 /* Exit statuses: 0 good, FAILED, USAGE. */
