@@ -241,6 +241,17 @@ static int rnic_rereg(struct rnic_dev *dev, struct rnic_mr *mr, int flags,
 	return rnic_rereg_translation(dev, mr, flags, umem, iova, params);
 }
 
+/*
+ * New rights alone leave the keys as they are: programs have told them to their
+ * peers, and other adapters keep them (rdma-core's tests count on it).
+ */
+static u8 rnic_rereg_key(struct rnic_dev *dev, const struct ib_mr *ibmr,
+			 int flags)
+{
+	return flags == IB_MR_REREG_ACCESS ? ibmr->rkey & 0xff :
+					     rnic_next_key(dev);
+}
+
 /* The same region, or an error; the core takes note of the new PD. */
 struct ib_mr *rnic_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
 				 u64 length, u64 virt_addr, int access,
@@ -265,7 +276,7 @@ struct ib_mr *rnic_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
 	params = (struct rnic_mr_params) {
 		.pdn = to_rnic_pd(ibpd)->pdn,
 		.access = rnic_access_rights(access),
-		.key = rnic_next_key(dev),
+		.key = rnic_rereg_key(dev, ibmr, flags),
 	};
 	ret = rnic_rereg(dev, mr, flags, start, length, virt_addr, &params,
 			 access);
