@@ -350,7 +350,8 @@ static void rnic_cmd_set_registration(struct rnic_admin_command *cmd,
 	cmd->sqe.register_mr.pdn = cpu_to_le32(p->pdn);
 	cmd->sqe.register_mr.access = cpu_to_le32(p->access);
 	cmd->sqe.register_mr.key = p->key;
-	if (p->access & (RNIC_ACCESS_REMOTE_READ | RNIC_ACCESS_REMOTE_WRITE))
+	if (p->access & (RNIC_ACCESS_REMOTE_READ | RNIC_ACCESS_REMOTE_WRITE |
+			 RNIC_ACCESS_REMOTE_ATOMIC))
 		cmd->sqe.register_mr.mr_flags |= RNIC_MR_REMOTE_ACCESS;
 	cmd->sqe.register_mr.va = cpu_to_le64(p->va);
 	cmd->sqe.register_mr.length = cpu_to_le64(p->length);

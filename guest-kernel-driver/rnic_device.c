@@ -95,7 +95,11 @@ int rnic_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 	attr->max_mw = rnic_attr(l->max_mw);
 	attr->max_pd = rnic_attr(l->max_pd);
 	attr->max_fast_reg_page_list_len = l->max_fast_register_pages;
-	attr->atomic_cap = IB_ATOMIC_NONE;
+	/* By the host's atomic instructions, so among all devices; but under TCG
+	 * with one CPU the guest's own instructions are not atomic to them.
+	 */
+	attr->atomic_cap = rnic_has(dev, RNIC_FEATURE_RDMAP_EXTENSIONS) ?
+			   IB_ATOMIC_HCA : IB_ATOMIC_NONE;
 	rnic_query_queue_limits(l, attr);
 	rnic_query_cq_options(dev, attr);
 	return 0;

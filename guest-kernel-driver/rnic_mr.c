@@ -10,7 +10,7 @@
 #include "rnic_commands.h"
 #include "rnic_verbs.h"
 
-u8 rnic_access_rights(int ib_access)
+u8 rnic_access_rights(const struct rnic_dev *dev, int ib_access)
 {
 	u8 access = RNIC_ACCESS_LOCAL_READ;
 
@@ -24,6 +24,10 @@ u8 rnic_access_rights(int ib_access)
 		access |= RNIC_ACCESS_REMOTE_WRITE;
 	if (ib_access & IB_ACCESS_REMOTE_READ)
 		access |= RNIC_ACCESS_REMOTE_READ;
+	/* Without the feature a right that nobody can use. */
+	if ((ib_access & IB_ACCESS_REMOTE_ATOMIC) &&
+	    rnic_has(dev, RNIC_FEATURE_RDMAP_EXTENSIONS))
+		access |= RNIC_ACCESS_REMOTE_ATOMIC;
 	if (ib_access & IB_ACCESS_MW_BIND)
 		access |= RNIC_ACCESS_MW_BIND;
 	if (ib_access & IB_ZERO_BASED)

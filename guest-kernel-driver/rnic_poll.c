@@ -51,6 +51,10 @@ static const u8 rnic_wc_opcodes[] = {
 	[RNIC_SQ_RDMA_READ_INVALIDATE] = IB_WC_RDMA_READ,
 	[RNIC_SQ_FAST_REGISTER] = IB_WC_REG_MR,
 	[RNIC_SQ_LOCAL_INVALIDATE] = IB_WC_LOCAL_INV,
+	[RNIC_SQ_SEND_IMMEDIATE] = IB_WC_SEND,
+	[RNIC_SQ_WRITE_IMMEDIATE] = IB_WC_RDMA_WRITE,
+	[RNIC_SQ_FETCH_ADD] = IB_WC_FETCH_ADD,
+	[RNIC_SQ_COMPARE_SWAP] = IB_WC_COMP_SWAP,
 };
 
 static struct rnic_cqe *rnic_cqe_at(const struct rnic_cq *cq, u32 index)
@@ -98,7 +102,8 @@ static enum ib_wc_status rnic_wc_status(const struct rnic_cqe *cqe)
 static enum ib_wc_opcode rnic_wc_opcode(const struct rnic_cqe *cqe)
 {
 	if (cqe->flags & RNIC_CQE_RECEIVE)
-		return IB_WC_RECV;
+		return cqe->opcode == RNIC_SQ_WRITE_IMMEDIATE ?
+		       IB_WC_RECV_RDMA_WITH_IMM : IB_WC_RECV;
 	if (cqe->opcode < ARRAY_SIZE(rnic_wc_opcodes))
 		return rnic_wc_opcodes[cqe->opcode];
 	return IB_WC_SEND;
@@ -143,6 +148,10 @@ static void rnic_wc_fill(struct ib_wc *wc, struct rnic_qp *qp,
 	if (cqe->flags & RNIC_CQE_INVALIDATED) {
 		wc->wc_flags |= IB_WC_WITH_INVALIDATE;
 		wc->ex.invalidate_rkey = le32_to_cpu(cqe->stag);
+	} else if (cqe->flags & RNIC_CQE_IMMEDIATE) {
+		/* Octets, as the peer's program gave them. */
+		wc->wc_flags |= IB_WC_WITH_IMM;
+		wc->ex.imm_data = (__force __be32)cqe->imm;
 	}
 	rnic_cqe_free_entries(qp, cqe);
 }

@@ -81,10 +81,22 @@ static int rnic_wqe_add_data(struct rnic_qp *qp, struct rnic_wqe *wqe,
 	return 0;
 }
 
+/* Octets, which no byte order changes. */
+static void rnic_wqe_set_immediate(struct rnic_wqe *wqe,
+				   const struct ib_send_wr *wr)
+{
+	memcpy(wqe->head.immediate, &wr->ex.imm_data,
+	       sizeof(wqe->head.immediate));
+}
+
 static int rnic_wqe_send(struct rnic_qp *qp, struct rnic_wqe *wqe,
 			 const struct ib_send_wr *wr)
 {
 	wqe->head.opcode = RNIC_SQ_SEND;
+	if (wr->opcode == IB_WR_SEND_WITH_IMM) {
+		wqe->head.opcode = RNIC_SQ_SEND_IMMEDIATE;
+		rnic_wqe_set_immediate(wqe, wr);
+	}
 	if (wr->opcode == IB_WR_SEND_WITH_INV) {
 		wqe->head.opcode = RNIC_SQ_SEND_INVALIDATE;
 		wqe->head.invalidate_stag =
@@ -108,6 +120,12 @@ static int rnic_wqe_write(struct rnic_qp *qp, struct rnic_wqe *wqe,
 			  const struct ib_send_wr *wr)
 {
 	wqe->head.opcode = RNIC_SQ_RDMA_WRITE;
+	if (wr->opcode == IB_WR_RDMA_WRITE_WITH_IMM) {
+		wqe->head.opcode = RNIC_SQ_WRITE_IMMEDIATE;
+		rnic_wqe_set_immediate(wqe, wr);
+		if (wr->send_flags & IB_SEND_SOLICITED)
+			wqe->head.flags |= RNIC_WQE_SOLICITED;
+	}
 	rnic_wqe_set_remote(wqe, wr);
 	if (wr->send_flags & IB_SEND_FENCE)
 		wqe->head.flags |= RNIC_WQE_READ_FENCE;
@@ -139,6 +157,28 @@ static int rnic_wqe_read(struct rnic_wqe *wqe, const struct ib_send_wr *wr)
 	return 0;
 }
 
+static int rnic_wqe_atomic(struct rnic_wqe *wqe, const struct ib_send_wr *wr)
+{
+	bool add = wr->opcode == IB_WR_ATOMIC_FETCH_AND_ADD;
+	const struct ib_atomic_wr *atomic = atomic_wr(wr);
+	struct rnic_atomic_wqe body = {
+		.add_swap = cpu_to_le64(add ? atomic->compare_add :
+					      atomic->swap),
+		.compare = cpu_to_le64(add ? 0 : atomic->compare_add),
+	};
+
+	if (wr->num_sge != 1 || (wr->send_flags & IB_SEND_INLINE))
+		return -EINVAL;
+	wqe->head.opcode = add ? RNIC_SQ_FETCH_ADD : RNIC_SQ_COMPARE_SWAP;
+	wqe->head.remote_to = cpu_to_le64(atomic->remote_addr);
+	wqe->head.remote_stag = cpu_to_le32(atomic->rkey);
+	if (wr->send_flags & IB_SEND_FENCE)
+		wqe->head.flags |= RNIC_WQE_READ_FENCE;
+	rnic_wqe_add(wqe, &body, sizeof(body));
+	rnic_wqe_add_sges(wqe, wr);
+	return 0;
+}
+
 static int rnic_wqe_local_invalidate(struct rnic_wqe *wqe,
 				     const struct ib_send_wr *wr)
 {
@@ -152,7 +192,8 @@ static int rnic_wqe_local_invalidate(struct rnic_wqe *wqe,
 	return 0;
 }
 
-static int rnic_wqe_fast_register(struct rnic_wqe *wqe,
+static int rnic_wqe_fast_register(const struct rnic_dev *dev,
+				  struct rnic_wqe *wqe,
 				  const struct ib_send_wr *wr)
 {
 	const struct ib_reg_wr *reg = reg_wr(wr);
@@ -164,7 +205,7 @@ static int rnic_wqe_fast_register(struct rnic_wqe *wqe,
 			cpu_to_le32(ibmr->iova & (ibmr->page_size - 1)),
 		.va = cpu_to_le64(ibmr->iova),
 		.length = cpu_to_le64(ibmr->length),
-		.access = rnic_access_rights(reg->access),
+		.access = rnic_access_rights(dev, reg->access),
 		.pages = {
 			.addr = cpu_to_le64(mr->pages_dma),
 			.count = cpu_to_le32(mr->num_pages),
@@ -181,22 +222,40 @@ static int rnic_wqe_fast_register(struct rnic_wqe *wqe,
 	return 0;
 }
 
+static bool rnic_wr_is_extension(const struct ib_send_wr *wr)
+{
+	return wr->opcode == IB_WR_SEND_WITH_IMM ||
+	       wr->opcode == IB_WR_RDMA_WRITE_WITH_IMM ||
+	       wr->opcode == IB_WR_ATOMIC_CMP_AND_SWP ||
+	       wr->opcode == IB_WR_ATOMIC_FETCH_AND_ADD;
+}
+
 static int rnic_wqe_build(struct rnic_qp *qp, struct rnic_wqe *wqe,
 			  const struct ib_send_wr *wr)
 {
+	const struct rnic_dev *dev = to_rnic_dev(qp->ibqp.device);
+
+	if (rnic_wr_is_extension(wr) &&
+	    !rnic_has(dev, RNIC_FEATURE_RDMAP_EXTENSIONS))
+		return -EOPNOTSUPP;
 	switch (wr->opcode) {
 	case IB_WR_SEND:
+	case IB_WR_SEND_WITH_IMM:
 	case IB_WR_SEND_WITH_INV:
 		return rnic_wqe_send(qp, wqe, wr);
 	case IB_WR_RDMA_WRITE:
+	case IB_WR_RDMA_WRITE_WITH_IMM:
 		return rnic_wqe_write(qp, wqe, wr);
 	case IB_WR_RDMA_READ:
 	case IB_WR_RDMA_READ_WITH_INV:
 		return rnic_wqe_read(wqe, wr);
+	case IB_WR_ATOMIC_CMP_AND_SWP:
+	case IB_WR_ATOMIC_FETCH_AND_ADD:
+		return rnic_wqe_atomic(wqe, wr);
 	case IB_WR_LOCAL_INV:
 		return rnic_wqe_local_invalidate(wqe, wr);
 	case IB_WR_REG_MR:
-		return rnic_wqe_fast_register(wqe, wr);
+		return rnic_wqe_fast_register(dev, wqe, wr);
 	default:
 		return -EOPNOTSUPP;
 	}
@@ -211,6 +270,9 @@ static u32 rnic_wqe_max_units(const struct rnic_qp *qp,
 		payload = qp->cap.max_inline_data;
 	else if (wr->opcode == IB_WR_REG_MR)
 		payload = sizeof(struct rnic_fast_register_wqe);
+	else if (wr->opcode == IB_WR_ATOMIC_CMP_AND_SWP ||
+		 wr->opcode == IB_WR_ATOMIC_FETCH_AND_ADD)
+		payload += sizeof(struct rnic_atomic_wqe);
 	return DIV_ROUND_UP(sizeof(struct rnic_sq_wqe) + payload,
 			    RNIC_SQ_UNIT);
 }

@@ -135,7 +135,7 @@ static int rnic_qp_reset(struct rnic_qp *qp)
 	return 0;
 }
 
-/* Rights that the device does not know (atomics) are no reason to refuse others. */
+/* Atomics that the device does not have are no reason to refuse other rights. */
 static u32 rnic_qp_enables(const struct rnic_qp *qp, int access)
 {
 	u32 enables = qp->enables;
@@ -144,6 +144,9 @@ static u32 rnic_qp_enables(const struct rnic_qp *qp, int access)
 		enables |= RNIC_QP_ENABLE_READ;
 	if (access & IB_ACCESS_REMOTE_WRITE)
 		enables |= RNIC_QP_ENABLE_WRITE;
+	if ((access & IB_ACCESS_REMOTE_ATOMIC) &&
+	    rnic_has(to_rnic_dev(qp->ibqp.device), RNIC_FEATURE_RDMAP_EXTENSIONS))
+		enables |= RNIC_QP_ENABLE_ATOMIC;
 	return enables;
 }
 
@@ -159,7 +162,8 @@ static u32 rnic_qp_access_enables(const struct rnic_qp *qp,
 	int access = attr->qp_access_flags;
 
 	if (!access && (mask & IB_QP_STATE) && !qp->direct)
-		access = IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_WRITE;
+		access = IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_WRITE |
+			 IB_ACCESS_REMOTE_ATOMIC;
 	return rnic_qp_enables(qp, access);
 }
 

@@ -83,15 +83,25 @@ static enum ib_qp_state rnic_qp_ib_state(const struct rnic_qp *qp, u8 state)
 	}
 }
 
+/* Those that the device has. */
+static int rnic_remote_rights(const struct rnic_qp *qp)
+{
+	if (rnic_has(to_rnic_dev(qp->ibqp.device), RNIC_FEATURE_RDMAP_EXTENSIONS))
+		return RNIC_REMOTE_RIGHTS | IB_ACCESS_REMOTE_ATOMIC;
+	return RNIC_REMOTE_RIGHTS;
+}
+
 /* What a peer may do is what the device lets it, see rnic_qp_modify.c. */
 static int rnic_qp_ib_access(const struct rnic_qp *qp, u32 enables)
 {
-	int access = qp->set.qp_access_flags & ~RNIC_REMOTE_RIGHTS;
+	int access = qp->set.qp_access_flags & ~rnic_remote_rights(qp);
 
 	if (enables & RNIC_QP_ENABLE_READ)
 		access |= IB_ACCESS_REMOTE_READ;
 	if (enables & RNIC_QP_ENABLE_WRITE)
 		access |= IB_ACCESS_REMOTE_WRITE;
+	if (enables & RNIC_QP_ENABLE_ATOMIC)
+		access |= IB_ACCESS_REMOTE_ATOMIC;
 	return access;
 }
 

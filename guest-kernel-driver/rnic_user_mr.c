@@ -76,7 +76,7 @@ static int rnic_user_mr_register(struct rnic_mr *mr, struct rnic_dev *dev,
 {
 	struct rnic_mr_params params = {
 		.pdn = pdn,
-		.access = rnic_access_rights(mr->access),
+		.access = rnic_access_rights(dev, mr->access),
 		.key = rnic_next_key(dev),
 	};
 	struct rnic_page_table table;
@@ -275,7 +275,7 @@ struct ib_mr *rnic_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
 		return ERR_PTR(ret);
 	params = (struct rnic_mr_params) {
 		.pdn = to_rnic_pd(ibpd)->pdn,
-		.access = rnic_access_rights(access),
+		.access = rnic_access_rights(dev, access),
 		.key = rnic_rereg_key(dev, ibmr, flags),
 	};
 	ret = rnic_rereg(dev, mr, flags, start, length, virt_addr, &params,

@@ -194,7 +194,7 @@ static inline u32 rnic_stag_index(u32 stag)
 }
 
 /* rnic_mr.c */
-u8 rnic_access_rights(int ib_access);
+u8 rnic_access_rights(const struct rnic_dev *dev, int ib_access);
 /* A new key each time, so that stale STags are found out. */
 u8 rnic_next_key(struct rnic_dev *dev);
 void rnic_mr_set_stag(struct rnic_mr *mr, u32 stag);

@@ -328,6 +328,9 @@ int rnic_wqe_begin(struct rnic_qp *qp, enum ibv_wr_opcode opcode,
 		   uint64_t wr_id, unsigned int send_flags);
 void rnic_wqe_remote(struct rnic_qp *qp, uint32_t rkey, uint64_t remote_addr);
 void rnic_wqe_invalidate(struct rnic_qp *qp, uint32_t rkey);
+void rnic_wqe_immediate(struct rnic_qp *qp, __be32 imm_data);
+void rnic_wqe_atomic(struct rnic_qp *qp, uint64_t compare_add, uint64_t swap);
+bool rnic_wqe_may_inline(const struct rnic_qp *qp);
 void rnic_wqe_bind(struct rnic_qp *qp, uint32_t rkey,
 		   const struct ibv_mw_bind_info *info);
 int rnic_wqe_sges(struct rnic_qp *qp, const struct ibv_sge *sg_list,

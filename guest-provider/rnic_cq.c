@@ -125,7 +125,8 @@ static uint32_t wc_vendor_err(const struct rnic_cqe *cqe)
 static enum ibv_wc_opcode wc_opcode(const struct rnic_cqe *cqe)
 {
 	if (cqe->flags & RNIC_CQE_RECEIVE)
-		return IBV_WC_RECV;
+		return cqe->opcode == RNIC_SQ_WRITE_IMMEDIATE ?
+		       IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV;
 
 	switch (cqe->opcode) {
 	case RNIC_SQ_RDMA_WRITE:

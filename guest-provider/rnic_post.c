@@ -22,6 +22,8 @@ enum {
 	OP_INLINE	= 1 << 3,	/* ... which may be inline */
 	OP_SOLICITED	= 1 << 4,	/* may raise a solicited event */
 	OP_BIND		= 1 << 5,
+	OP_IMMEDIATE	= 1 << 6,
+	OP_ATOMIC	= 1 << 7,
 };
 
 struct rnic_op {
@@ -60,6 +62,35 @@ static const struct rnic_op ops[] = {
 		.opcode = RNIC_SQ_RDMA_READ,
 		.kind = OP_DATA | OP_REMOTE,
 		.wr_op = IBV_QP_EX_WITH_RDMA_READ,
+	},
+	[IBV_WR_SEND_WITH_IMM] = {
+		.opcode = RNIC_SQ_SEND_IMMEDIATE,
+		.kind = OP_DATA | OP_INLINE | OP_SOLICITED | OP_IMMEDIATE,
+		.fence = RNIC_WQE_READ_FENCE,
+		.feature = RNIC_FEATURE_RDMAP_EXTENSIONS,
+		.wr_op = IBV_QP_EX_WITH_SEND_WITH_IMM,
+	},
+	[IBV_WR_RDMA_WRITE_WITH_IMM] = {
+		.opcode = RNIC_SQ_WRITE_IMMEDIATE,
+		.kind = OP_DATA | OP_INLINE | OP_SOLICITED | OP_REMOTE |
+			OP_IMMEDIATE,
+		.fence = RNIC_WQE_READ_FENCE,
+		.feature = RNIC_FEATURE_RDMAP_EXTENSIONS,
+		.wr_op = IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM,
+	},
+	[IBV_WR_ATOMIC_CMP_AND_SWP] = {
+		.opcode = RNIC_SQ_COMPARE_SWAP,
+		.kind = OP_DATA | OP_ATOMIC,
+		.fence = RNIC_WQE_READ_FENCE,
+		.feature = RNIC_FEATURE_RDMAP_EXTENSIONS,
+		.wr_op = IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP,
+	},
+	[IBV_WR_ATOMIC_FETCH_AND_ADD] = {
+		.opcode = RNIC_SQ_FETCH_ADD,
+		.kind = OP_DATA | OP_ATOMIC,
+		.fence = RNIC_WQE_READ_FENCE,
+		.feature = RNIC_FEATURE_RDMAP_EXTENSIONS,
+		.wr_op = IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD,
 	},
 	[IBV_WR_LOCAL_INV] = {
 		.opcode = RNIC_SQ_LOCAL_INVALIDATE,
@@ -193,6 +224,30 @@ void rnic_wqe_invalidate(struct rnic_qp *qp, uint32_t rkey)
 	qp->wqe->invalidate_stag = htole32(rkey);
 }
 
+/* Octets, which no byte order changes. */
+void rnic_wqe_immediate(struct rnic_qp *qp, __be32 imm_data)
+{
+	memcpy(qp->wqe->immediate, &imm_data, sizeof(qp->wqe->immediate));
+}
+
+static bool is_atomic(const struct rnic_sq_wqe *wqe)
+{
+	return wqe->opcode == RNIC_SQ_FETCH_ADD ||
+	       wqe->opcode == RNIC_SQ_COMPARE_SWAP;
+}
+
+/* The SGE comes behind it, see rnic_wqe_sges(). */
+void rnic_wqe_atomic(struct rnic_qp *qp, uint64_t compare_add, uint64_t swap)
+{
+	bool add = qp->wqe->opcode == RNIC_SQ_FETCH_ADD;
+	struct rnic_atomic_wqe atomic = {
+		.add_swap = htole64(add ? compare_add : swap),
+		.compare = htole64(add ? 0 : compare_add),
+	};
+
+	copy_in(qp, sizeof(*qp->wqe), &atomic, sizeof(atomic));
+}
+
 static uint8_t bind_access(unsigned int mw_access_flags)
 {
 	uint8_t access = 0;
@@ -201,6 +256,8 @@ static uint8_t bind_access(unsigned int mw_access_flags)
 		access |= RNIC_ACCESS_REMOTE_READ;
 	if (mw_access_flags & IBV_ACCESS_REMOTE_WRITE)
 		access |= RNIC_ACCESS_REMOTE_WRITE;
+	if (mw_access_flags & IBV_ACCESS_REMOTE_ATOMIC)
+		access |= RNIC_ACCESS_REMOTE_ATOMIC;
 	if (mw_access_flags & IBV_ACCESS_ZERO_BASED)
 		access |= RNIC_ACCESS_ZERO_BASED;
 	return access;
@@ -223,16 +280,19 @@ void rnic_wqe_bind(struct rnic_qp *qp, uint32_t rkey,
 int rnic_wqe_sges(struct rnic_qp *qp, const struct ibv_sge *sg_list,
 		  size_t num_sge)
 {
+	size_t args = is_atomic(qp->wqe) ? sizeof(struct rnic_atomic_wqe) : 0;
 	struct rnic_sge sge;
 	size_t i;
 	int ret;
 
 	if (num_sge > qp->sq.max_sge)
 		return EINVAL;
+	if (args && num_sge != 1)
+		return EINVAL;
 	if (qp->wqe->opcode == RNIC_SQ_RDMA_READ &&
 	    num_sge > RNIC_MAX_READ_SGE)
 		return EINVAL;
-	ret = reserve(qp, num_sge * sizeof(sge));
+	ret = reserve(qp, args + num_sge * sizeof(sge));
 	if (ret)
 		return ret;
 
@@ -241,10 +301,15 @@ int rnic_wqe_sges(struct rnic_qp *qp, const struct ibv_sge *sg_list,
 		sge.to = htole64(sg_list[i].addr);
 		sge.stag = htole32(sg_list[i].lkey);
 		sge.length = htole32(sg_list[i].length);
-		copy_in(qp, sizeof(*qp->wqe) + i * sizeof(sge), &sge,
+		copy_in(qp, sizeof(*qp->wqe) + args + i * sizeof(sge), &sge,
 			sizeof(sge));
 	}
 	return 0;
+}
+
+bool rnic_wqe_may_inline(const struct rnic_qp *qp)
+{
+	return qp->wqe->opcode != RNIC_SQ_RDMA_READ && !is_atomic(qp->wqe);
 }
 
 int rnic_wqe_inline(struct rnic_qp *qp, const struct ibv_data_buf *bufs,
@@ -317,6 +382,14 @@ static int build_send(struct rnic_qp *qp, const struct ibv_send_wr *wr)
 	if (op->kind & OP_REMOTE)
 		rnic_wqe_remote(qp, wr->wr.rdma.rkey,
 				wr->wr.rdma.remote_addr);
+	if (op->kind & OP_ATOMIC) {
+		rnic_wqe_remote(qp, wr->wr.atomic.rkey,
+				wr->wr.atomic.remote_addr);
+		rnic_wqe_atomic(qp, wr->wr.atomic.compare_add,
+				wr->wr.atomic.swap);
+	}
+	if (op->kind & OP_IMMEDIATE)
+		rnic_wqe_immediate(qp, wr->imm_data);
 	if (op->kind & OP_INVALIDATE)
 		rnic_wqe_invalidate(qp, wr->invalidate_rkey);
 	if (op->kind & OP_BIND)

@@ -69,6 +69,48 @@ static void wr_rdma_write(struct ibv_qp_ex *ibqp, uint32_t rkey,
 		rnic_wqe_remote(qp, rkey, remote_addr);
 }
 
+static void wr_send_imm(struct ibv_qp_ex *ibqp, __be32 imm_data)
+{
+	struct rnic_qp *qp = begin(ibqp, IBV_WR_SEND_WITH_IMM);
+
+	if (qp)
+		rnic_wqe_immediate(qp, imm_data);
+}
+
+static void wr_rdma_write_imm(struct ibv_qp_ex *ibqp, uint32_t rkey,
+			      uint64_t remote_addr, __be32 imm_data)
+{
+	struct rnic_qp *qp = begin(ibqp, IBV_WR_RDMA_WRITE_WITH_IMM);
+
+	if (!qp)
+		return;
+	rnic_wqe_remote(qp, rkey, remote_addr);
+	rnic_wqe_immediate(qp, imm_data);
+}
+
+static void wr_atomic_cmp_swp(struct ibv_qp_ex *ibqp, uint32_t rkey,
+			      uint64_t remote_addr, uint64_t compare,
+			      uint64_t swap)
+{
+	struct rnic_qp *qp = begin(ibqp, IBV_WR_ATOMIC_CMP_AND_SWP);
+
+	if (!qp)
+		return;
+	rnic_wqe_remote(qp, rkey, remote_addr);
+	rnic_wqe_atomic(qp, compare, swap);
+}
+
+static void wr_atomic_fetch_add(struct ibv_qp_ex *ibqp, uint32_t rkey,
+				uint64_t remote_addr, uint64_t add)
+{
+	struct rnic_qp *qp = begin(ibqp, IBV_WR_ATOMIC_FETCH_AND_ADD);
+
+	if (!qp)
+		return;
+	rnic_wqe_remote(qp, rkey, remote_addr);
+	rnic_wqe_atomic(qp, add, 0);
+}
+
 static void wr_rdma_read(struct ibv_qp_ex *ibqp, uint32_t rkey,
 			 uint64_t remote_addr)
 {
@@ -123,7 +165,7 @@ static void wr_set_inline_data_list(struct ibv_qp_ex *ibqp, size_t num_buf,
 
 	if (qp->wr_err)
 		return;
-	if (qp->wqe->opcode == RNIC_SQ_RDMA_READ)
+	if (!rnic_wqe_may_inline(qp))
 		qp->wr_err = EINVAL;
 	else
 		qp->wr_err = rnic_wqe_inline(qp, buf_list, num_buf);
@@ -148,6 +190,10 @@ void rnic_set_wr_ops(struct rnic_qp *qp)
 	ops->wr_send = wr_send;
 	ops->wr_send_inv = wr_send_inv;
 	ops->wr_rdma_write = wr_rdma_write;
+	ops->wr_send_imm = wr_send_imm;
+	ops->wr_rdma_write_imm = wr_rdma_write_imm;
+	ops->wr_atomic_cmp_swp = wr_atomic_cmp_swp;
+	ops->wr_atomic_fetch_add = wr_atomic_fetch_add;
 	ops->wr_rdma_read = wr_rdma_read;
 	ops->wr_local_inv = wr_local_inv;
 	ops->wr_bind_mw = wr_bind_mw;

@@ -279,8 +279,8 @@ enum rnic_sq_opcode {
 	RNIC_SQ_FAST_REGISTER = 7,
 	RNIC_SQ_LOCAL_INVALIDATE = 8,
 	/* RFC 7306, with RNIC_FEATURE_RDMAP_EXTENSIONS */
-	RNIC_SQ_IMMEDIATE = 9,
-	RNIC_SQ_WRITE_IMMEDIATE = 10,
+	RNIC_SQ_SEND_IMMEDIATE = 9,	/* RNIC_WQE_SOLICITED as for a Send */
+	RNIC_SQ_WRITE_IMMEDIATE = 10,	/* RNIC_WQE_SOLICITED: of the immediate */
 	RNIC_SQ_FETCH_ADD = 11,
 	RNIC_SQ_COMPARE_SWAP = 12,
 };
@@ -288,7 +288,7 @@ enum rnic_sq_opcode {
 /* WQE flags */
 #define RNIC_WQE_SIGNALED	(1u << 0)
 #define RNIC_WQE_SOLICITED	(1u << 1)	/* Send types */
-#define RNIC_WQE_READ_FENCE	(1u << 2)	/* Send types and RDMA Write */
+#define RNIC_WQE_READ_FENCE	(1u << 2)	/* Send types, RDMA Write, atomics */
 #define RNIC_WQE_LOCAL_FENCE	(1u << 3)	/* Local Invalidate */
 #define RNIC_WQE_INLINE		(1u << 4)	/* data follows the header */
 
@@ -310,9 +310,12 @@ struct rnic_sq_wqe {
 	__u8 units;		/* length of this WQE in RNIC_SQ_UNIT */
 	__le32 data_length;	/* INLINE: octets of data; else reserved */
 	__le64 wr_id;
-	__le64 remote_to;	/* Write, Read */
-	__le32 remote_stag;	/* Write, Read */
-	__le32 invalidate_stag;	/* Send with Invalidate, Local Invalidate */
+	__le64 remote_to;	/* Write, Read, atomics */
+	__le32 remote_stag;	/* Write, Read, atomics */
+	union {
+		__le32 invalidate_stag;	/* Send with Invalidate, Local Invalidate */
+		__u8 immediate[4];	/* with immediate: as on the wire */
+	};
 };
 RNIC_ASSERT_SIZE(struct rnic_sq_wqe, 32);
 
@@ -340,14 +343,15 @@ struct rnic_fast_register_wqe {
 };
 RNIC_ASSERT_SIZE(struct rnic_fast_register_wqe, 64);
 
-/* Follows struct rnic_sq_wqe in an atomic WQE; one SGE follows this. */
+/*
+ * Follows struct rnic_sq_wqe in an atomic WQE.  One SGE of 8 octets follows this:
+ * where the value before the operation goes.
+ */
 struct rnic_atomic_wqe {
-	__le64 add_swap;
-	__le64 add_swap_mask;
-	__le64 compare;
-	__le64 compare_mask;
+	__le64 add_swap;	/* what is added, or what is swapped in */
+	__le64 compare;		/* Fetch-and-Add: reserved */
 };
-RNIC_ASSERT_SIZE(struct rnic_atomic_wqe, 32);
+RNIC_ASSERT_SIZE(struct rnic_atomic_wqe, 16);
 
 /*
  * RQ and S-RQ WQE: stride 1 << rq_wqe_shift, at least
@@ -379,7 +383,9 @@ struct rnic_cqe {
 	__le32 imm;
 	/* The device stores this word last and at once. */
 	__u8 status;		/* enum rnic_wc_status */
-	__u8 opcode;		/* SQ: enum rnic_sq_opcode; RQ: 0 */
+	__u8 opcode;		/* SQ: enum rnic_sq_opcode; RQ: 0, or
+				 * RNIC_SQ_WRITE_IMMEDIATE: byte_len octets were
+				 * written, none of them to the WQE's SGEs */
 	__u8 flags;		/* RNIC_CQE_* */
 	__u8 reserved;
 };
@@ -434,7 +440,8 @@ enum rnic_wc_status {
 	RNIC_WC_INVALID_LENGTH = 25,
 	/* not in figure 36: a receive message longer than its SGL (C-3) */
 	RNIC_WC_MESSAGE_TOO_LONG = 32,
-	/* an operation this device does not offer (see RNIC_REG_FEATURES) */
+	/* an operation that the device does not offer (see RNIC_REG_FEATURES), or
+	 * that the peer does not take */
 	RNIC_WC_UNSUPPORTED = 33,
 	/* direct connect: no peer, another PSN than it expects, or it is gone */
 	RNIC_WC_RETRY_EXCEEDED = 34,
@@ -508,6 +515,8 @@ enum rnic_async_event {
 	RNIC_AE_LINK_CHANGE = 64,	/* RNIC_REG_LINK has changed */
 	RNIC_AE_QP_LAST_WQE = 65,	/* see RNIC_QP_LAST_WQE_EVENT */
 	RNIC_AE_EQ_OVERFLOW = 66,	/* events of an EQ have been lost */
+	RNIC_AE_ATOMIC_NOT_ENABLED = 67, /* RNIC_QP_ENABLE_ATOMIC */
+	RNIC_AE_ATOMIC_ALIGNMENT = 68,	/* target not aligned to 8 octets */
 };
 
 #define RNIC_RESOURCE_NONE	0
@@ -708,6 +717,8 @@ enum rnic_admin_status {
  * librdmacm's rdma_reg_read memory; without it V8.1.2.2-7 holds to the letter.
  */
 #define RNIC_ACCESS_READ_SINK		(1u << 6)
+/* Needs LOCAL_WRITE, and RNIC_FEATURE_RDMAP_EXTENSIONS. */
+#define RNIC_ACCESS_REMOTE_ATOMIC	(1u << 7)
 
 /* Create/Modify QP: enables */
 #define RNIC_QP_ENABLE_READ		(1u << 0)	/* inbound RDMA Read */
@@ -725,6 +736,8 @@ enum rnic_admin_status {
  * the last WQE it had taken is completed.  What Linux drains such QPs with.
  */
 #define RNIC_QP_LAST_WQE_EVENT		(1u << 6)
+/* Inbound Atomic Requests; with RNIC_FEATURE_RDMAP_EXTENSIONS. */
+#define RNIC_QP_ENABLE_ATOMIC		(1u << 7)
 /*
  * BIND_MW may give a window no remote right, as InfiniBand's may (manual,
  * deviations).

@@ -101,6 +101,7 @@ typedef struct RnicConfig {
     bool mpa_crc;               /* insist on CRC */
     bool mpa_markers;           /* ask the peer for markers */
     bool mpa_rtr;               /* RFC 6581 peer-to-peer start-up */
+    bool rdmap_extensions;      /* RFC 7306: immediate data, atomics */
     uint32_t mulpdu;            /* largest ULPDU sent, octets */
     int32_t io_threads;         /* workers, or RNIC_IO_THREADS_AUTO */
     uint32_t event_hold_us;     /* longest moderation, 0: none */

@@ -12,6 +12,7 @@ enum {
     VERSION = 2,
     AT_VERSION = 4,
     AT_REASON = 5,
+    AT_FLAGS = 6,
     AT_FROM_QPN = 8,
     AT_TO_QPN = 12,
     AT_PSN = 16,
@@ -29,6 +30,7 @@ void rnic_direct_data_encode(const RnicDirectData *data, IwarpMpaFrame *frame)
     memcpy(octets, magic, sizeof(magic));
     octets[AT_VERSION] = VERSION;
     octets[AT_REASON] = data->reason;
+    octets[AT_FLAGS] = data->flags;
     stl_be_p(octets + AT_FROM_QPN, data->from_qpn);
     stl_be_p(octets + AT_TO_QPN, data->to_qpn);
     stl_be_p(octets + AT_PSN, data->psn);
@@ -48,6 +50,7 @@ bool rnic_direct_data_decode(const IwarpMpaFrame *frame, RnicDirectData *data)
     }
     *data = (RnicDirectData) {
         .reason = octets[AT_REASON],
+        .flags = octets[AT_FLAGS],
         .from_qpn = ldl_be_p(octets + AT_FROM_QPN),
         .to_qpn = ldl_be_p(octets + AT_TO_QPN),
         .psn = ldl_be_p(octets + AT_PSN),

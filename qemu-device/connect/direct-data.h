@@ -6,7 +6,8 @@
  *     0   4   "RNDC"
  *     4   1   version, 2
  *     5   1   reason (RnicDirectReason), zero unless the Reply rejects
- *     6   2   reserved
+ *     6   1   flags (RNIC_DIRECT_EXTENSIONS), zero in a Reply that rejects
+ *     7   1   reserved
  *     8   4   QP number of the sender of the frame
  *     12  4   QP number of its receiver
  *     16  4   PSN that the sender expects first
@@ -22,6 +23,11 @@
 
 #include "hw/rnic/iwarp/mpa-startup.h"
 
+/* Flags: what the sender of the frame can do. */
+enum {
+    RNIC_DIRECT_EXTENSIONS = 1, /* receive messages of RFC 7306 */
+};
+
 /* Why a Request is rejected. */
 typedef enum RnicDirectReason {
     RNIC_DIRECT_ACCEPTED = 0,
@@ -34,6 +40,7 @@ typedef enum RnicDirectReason {
 /* Host order. */
 typedef struct RnicDirectData {
     uint8_t reason;
+    uint8_t flags;
     uint32_t from_qpn;
     uint32_t to_qpn;
     uint32_t psn;

@@ -91,9 +91,25 @@ static bool direct_waits(const RnicDirect *d)
            rnic_qp_in_idle(d->qp);
 }
 
+static bool direct_has_extensions(const RnicState *s)
+{
+    return rnic_accepted(s, RNIC_FEATURE_RDMAP_EXTENSIONS);
+}
+
+/* What the peer says of itself in its Request or Reply. */
+static void direct_take_data(const RnicDirect *d, RnicEndpoint *ep,
+                             const RnicDirectData *data)
+{
+    ep->peer_psn = data->psn;
+    ep->extensions = (data->flags & RNIC_DIRECT_EXTENSIONS) &&
+                     direct_has_extensions(d->s);
+    ep->min_rnr_timer = d->min_rnr_timer;
+}
+
 static void direct_fill_data(const RnicDirect *d, IwarpMpaFrame *frame)
 {
     RnicDirectData data = {
+        .flags = direct_has_extensions(d->s) ? RNIC_DIRECT_EXTENSIONS : 0,
         .from_qpn = d->qpn,
         .to_qpn = d->peer_qpn,
         .psn = d->rq_psn,
@@ -325,8 +341,7 @@ static void direct_accept(RnicDirect *d, RnicEndpoint *ep,
     ep->owner = d;
     ep->qp = d->qp;
     ep->policy = d->policy;
-    ep->peer_psn = request->psn;
-    ep->min_rnr_timer = d->min_rnr_timer;
+    direct_take_data(d, ep, request);
     iwarp_mpa_accept(&ep->policy, &ep->request, &ep->reply, &ep->agreed);
     direct_fill_data(d, &ep->reply);
     trace_rnic_direct_accept(d->qpn, d->peer_qpn);
@@ -370,8 +385,7 @@ static bool direct_replied(RnicEndpoint *ep)
         trace_rnic_err_direct_reply(d->qpn, d->peer_qpn);
         return false;
     }
-    ep->peer_psn = reply.psn;
-    ep->min_rnr_timer = d->min_rnr_timer;
+    direct_take_data(d, ep, &reply);
     return true;
 }
 
@@ -538,6 +552,7 @@ static RnicFabricStatus direct_connect_to_itself(RnicDirect *d)
         .direct = true,
         .peer_psn = d->rq_psn,
         .min_rnr_timer = d->min_rnr_timer,
+        .extensions = direct_has_extensions(d->s),
     };
 
     if (!what.setup.transport) {

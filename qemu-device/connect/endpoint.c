@@ -275,6 +275,7 @@ static void endpoint_establish(RnicEndpoint *ep)
         .direct = ep->ops != NULL,
         .peer_psn = ep->peer_psn,
         .min_rnr_timer = ep->min_rnr_timer,
+        .extensions = ep->extensions,
     };
 
     if (!ep->ops) {

@@ -93,6 +93,7 @@ struct RnicEndpoint {
     RnicRendezvous *rendezvous; /* responder, of its connections */
     uint32_t peer_psn;          /* that the peer expects first */
     uint8_t min_rnr_timer;      /* of ours, InfiniBand's code */
+    bool extensions;            /* both take messages of RFC 7306 */
 };
 
 /*

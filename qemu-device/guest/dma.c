@@ -154,6 +154,59 @@ bool rnic_dma_store32(RnicState *s, dma_addr_t addr, uint32_t val)
     return len == sizeof(val) || dma_failed(s, addr, sizeof(val), true);
 }
 
+#ifdef CONFIG_ATOMIC64
+/* Of a word that guest and device change at the same time. */
+enum { ATOMIC_TRIES = 1000 };
+
+static RnicDmaAtomic dma_change64(uint64_t *host, RnicDmaChange *change,
+                                  const void *arg, uint64_t *original)
+{
+    uint64_t old = qatomic_read__nocheck(host);
+
+    for (unsigned i = 0; i < ATOMIC_TRIES; i++) {
+        uint64_t seen = qatomic_cmpxchg__nocheck(
+            host, old, cpu_to_le64(change(arg, le64_to_cpu(old))));
+
+        if (seen == old) {
+            *original = le64_to_cpu(old);
+            return RNIC_DMA_ATOMIC_DONE;
+        }
+        old = seen;
+    }
+    return RNIC_DMA_ATOMIC_BUSY;
+}
+#else
+static RnicDmaAtomic dma_change64(uint64_t *host, RnicDmaChange *change,
+                                  const void *arg, uint64_t *original)
+{
+    return RNIC_DMA_ATOMIC_FAILED;      /* never asked for */
+}
+#endif
+
+RnicDmaAtomic rnic_dma_atomic64(RnicState *s, dma_addr_t addr,
+                                RnicDmaChange *change, const void *arg,
+                                uint64_t *original)
+{
+    RnicDmaAtomic result = RNIC_DMA_ATOMIC_FAILED;
+    dma_addr_t len = sizeof(uint64_t);
+    void *host = dma_map_ram(s, addr, &len, true);
+
+    if (!host) {
+        dma_failed(s, addr, sizeof(uint64_t), true);
+        return result;
+    }
+    if (len == sizeof(uint64_t) && QEMU_PTR_IS_ALIGNED(host, len)) {
+        rnic_guest_memory_begin();
+        result = dma_change64(host, change, arg, original);
+        rnic_guest_memory_end();
+    }
+    dma_unmap_ram(s, host, len, true);
+    if (result == RNIC_DMA_ATOMIC_FAILED) {
+        dma_failed(s, addr, sizeof(uint64_t), true);
+    }
+    return result;
+}
+
 /* A map of fewer pieces is done before a window is open. */
 enum { WINDOW_MIN = 3 };
 

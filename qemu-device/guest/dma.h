@@ -54,6 +54,30 @@ bool rnic_dma_write(RnicState *s, dma_addr_t addr, const void *buf,
 bool rnic_dma_load32(RnicState *s, dma_addr_t addr, uint32_t *val);
 bool rnic_dma_store32(RnicState *s, dma_addr_t addr, uint32_t val);
 
+/*
+ * Change the aligned 64-bit little-endian word at @addr to @change(@arg, word) as
+ * one of the host's atomic operations is done, hence atomically towards the guest's
+ * processors, too.
+ */
+typedef uint64_t RnicDmaChange(const void *arg, uint64_t word);
+
+typedef enum RnicDmaAtomic {
+    RNIC_DMA_ATOMIC_DONE,       /* *@original: the word before */
+    RNIC_DMA_ATOMIC_BUSY,       /* others change it all the time: try later */
+    RNIC_DMA_ATOMIC_FAILED,     /* not RAM */
+} RnicDmaAtomic;
+
+RnicDmaAtomic rnic_dma_atomic64(RnicState *s, dma_addr_t addr,
+                                RnicDmaChange *change, const void *arg,
+                                uint64_t *original);
+
+/* Whether this host has them. */
+#ifdef CONFIG_ATOMIC64
+enum { RNIC_DMA_HAS_ATOMIC64 = true };
+#else
+enum { RNIC_DMA_HAS_ATOMIC64 = false };
+#endif
+
 /* A full barrier between a store to and a load from guest memory. */
 static inline void rnic_dma_barrier(void)
 {

@@ -52,6 +52,11 @@ bool iwarp_rx_init(IwarpRx *rx, const IwarpRxConfig *config)
     return true;
 }
 
+void iwarp_rx_accept(IwarpRx *rx, uint16_t opcodes)
+{
+    rx->opcodes |= opcodes;
+}
+
 static size_t rx_avail(const IwarpRx *rx)
 {
     return rx->tail - rx->head;

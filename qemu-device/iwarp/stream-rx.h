@@ -150,6 +150,9 @@ typedef struct IwarpRx {
 /* Start a stream.  Returns false when the buffer is too small. */
 bool iwarp_rx_init(IwarpRx *rx, const IwarpRxConfig *config);
 
+/* From the next segment on, accept these opcodes (IWARP_OPS_*), too. */
+void iwarp_rx_accept(IwarpRx *rx, uint16_t opcodes);
+
 /*
  * Where to read octets to.  *@space is 0 only when events wait to be taken by
  * iwarp_rx_next().  After NEED_MORE there is always room for the rest of the

@@ -7,6 +7,7 @@
 #include "qemu/osdep.h"
 #include "device-attr.h"
 #include "hw/rnic/guest/bulk.h"
+#include "hw/rnic/guest/dma.h"
 #include "hw/rnic/tpt/tpt.h"
 #include "hw/rnic/verbs/cq.h"
 
@@ -20,7 +21,9 @@ uint64_t rnic_device_features(const RnicState *s)
            RNIC_FEATURE_REREGISTER | RNIC_FEATURE_SRQ |
            RNIC_FEATURE_DIRECT_CONNECT | RNIC_FEATURE_RESIZE_CQ |
            RNIC_FEATURE_RESIZE_QP | RNIC_FEATURE_CQ_MODERATION |
-           RNIC_FEATURE_IGNORE_OVERRUN | RNIC_FEATURE_TIMESTAMP;
+           RNIC_FEATURE_IGNORE_OVERRUN | RNIC_FEATURE_TIMESTAMP |
+           (s->config.rdmap_extensions && RNIC_DMA_HAS_ATOMIC64
+            ? RNIC_FEATURE_RDMAP_EXTENSIONS : 0);
 }
 
 /* An EUI-64 made of the MAC. */

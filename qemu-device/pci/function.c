@@ -300,6 +300,8 @@ static const Property rnic_properties[] = {
     DEFINE_PROP_BOOL("mpa-crc", RnicState, config.mpa_crc, false),
     DEFINE_PROP_BOOL("mpa-markers", RnicState, config.mpa_markers, false),
     DEFINE_PROP_BOOL("mpa-rtr", RnicState, config.mpa_rtr, true),
+    DEFINE_PROP_BOOL("rdmap-extensions", RnicState, config.rdmap_extensions,
+                     true),
 };
 
 static void property_describe(ObjectClass *oc, const char *property, const char *text)
@@ -335,6 +337,8 @@ static void rnic_describe(ObjectClass *oc)
     property_describe(oc, "mpa-crc", "insist on CRC32C; without, it is used if the "
              "peer insists");
     property_describe(oc, "mpa-markers", "ask the peer to send markers");
+    property_describe(oc, "rdmap-extensions", "offer immediate data and atomic "
+             "operations (RFC 7306)");
     property_describe(oc, "mpa-rtr", "offer the peer-to-peer start-up of RFC 6581; "
              "needs mpa-revision=2");
 }

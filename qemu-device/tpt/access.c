@@ -169,6 +169,14 @@ RnicAccessResult rnic_target_map(RnicState *s, const RnicTarget *target,
     return RNIC_ACCESS_OK;
 }
 
+bool rnic_target_word(const RnicTarget *target, uint64_t *addr)
+{
+    uint64_t run;
+
+    *addr = target_run(target, 0, sizeof(uint64_t), &run);
+    return run == sizeof(uint64_t) && *addr % sizeof(uint64_t) == 0;
+}
+
 RnicAccessResult rnic_tpt_map_sgl(RnicState *s, const RnicAccessor *who,
                                   const struct rnic_sge *sge, unsigned count,
                                   uint64_t offset, uint64_t len, uint8_t need,
@@ -208,8 +216,6 @@ static bool stag_may_invalidate(const RnicStag *entry, const RnicAccessor *who)
 RnicAccessResult rnic_tpt_invalidate(RnicState *s, const RnicAccessor *who,
                                      uint32_t stag, bool remote, bool *bound)
 {
-    const uint8_t remote_rights = RNIC_ACCESS_REMOTE_READ |
-                                  RNIC_ACCESS_REMOTE_WRITE;
     RnicStag *entry;
 
     RNIC_TPT_CHANGE_GUARD(s);
@@ -226,7 +232,7 @@ RnicAccessResult rnic_tpt_invalidate(RnicState *s, const RnicAccessor *who,
         *bound = true;
         return RNIC_ACCESS_INVALID_STAG;
     }
-    if (remote && !(entry->access & remote_rights)) {
+    if (remote && !(entry->access & RNIC_REMOTE_ACCESS)) {
         return RNIC_ACCESS_RIGHTS;
     }
     if (entry->kind == RNIC_STAG_MW && entry->valid) {

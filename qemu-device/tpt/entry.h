@@ -58,6 +58,11 @@ typedef struct RnicStag {
     uint64_t length;
 } RnicStag;
 
+enum {
+    RNIC_REMOTE_ACCESS = RNIC_ACCESS_REMOTE_READ | RNIC_ACCESS_REMOTE_WRITE |
+                         RNIC_ACCESS_REMOTE_ATOMIC,
+};
+
 /* Block sizes, octets. */
 #define RNIC_BLOCK_MIN          1
 #define RNIC_BLOCK_MAX          (1ULL << 40)
@@ -142,8 +147,8 @@ typedef struct RnicRegistration {
     struct rnic_page_list pages;
 } RnicRegistration;
 
-/* Figure 18, and that no unknown bit is set. */
-bool rnic_access_valid(uint32_t access);
+/* Figure 18, and that no unknown bit is set; atomics as Writes. */
+bool rnic_access_valid(const RnicState *s, uint32_t access);
 
 /* V7.4-3: no remote right without the Remote Access Flag. */
 bool rnic_remote_access_ok(uint32_t access, bool flag);

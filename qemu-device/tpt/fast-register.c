@@ -35,7 +35,8 @@ static enum rnic_wc_status fast_register_status(enum rnic_admin_status status)
     }
 }
 
-static enum rnic_wc_status fast_register_check(const RnicAccessor *who,
+static enum rnic_wc_status fast_register_check(const RnicState *s,
+                                               const RnicAccessor *who,
                                                const RnicStag *region,
                                                const RnicRegistration *r)
 {
@@ -53,7 +54,7 @@ static enum rnic_wc_status fast_register_check(const RnicAccessor *who,
                                           RNIC_MAX_FAST_REGISTER_PAGES)) {
         return RNIC_WC_PBL_TOO_LONG;
     }
-    if (!rnic_access_valid(r->access) ||
+    if (!rnic_access_valid(s, r->access) ||
         !rnic_remote_access_ok(r->access, region->remote_access)) {
         return RNIC_WC_INVALID_ACCESS_RIGHTS;
     }
@@ -99,7 +100,7 @@ rnic_tpt_fast_register(RnicState *s, const RnicAccessor *who,
 
     RNIC_TPT_CHANGE_GUARD(s);
     region = rnic_tpt_entry(s, stag);
-    status = fast_register_check(who, region, &r);
+    status = fast_register_check(s, who, region, &r);
     if (status != RNIC_WC_SUCCESS) {
         return status;
     }

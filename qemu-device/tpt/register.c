@@ -14,7 +14,6 @@ enum {
                    RNIC_ACCESS_REMOTE_READ | RNIC_ACCESS_REMOTE_WRITE |
                    RNIC_ACCESS_MW_BIND | RNIC_ACCESS_ZERO_BASED |
                    RNIC_ACCESS_READ_SINK,
-    REMOTE_ACCESS = RNIC_ACCESS_REMOTE_READ | RNIC_ACCESS_REMOTE_WRITE,
     KNOWN_FLAGS = RNIC_MR_BLOCK_LIST | RNIC_MR_REMOTE_ACCESS,
     KNOWN_CHANGE = RNIC_REREGISTER_PD | RNIC_REREGISTER_ACCESS |
                    RNIC_REREGISTER_TRANSLATION,
@@ -25,21 +24,28 @@ enum {
 
 /* ----------------------------------------------------------- rules */
 
-bool rnic_access_valid(uint32_t access)
+static uint32_t known_access(const RnicState *s)
+{
+    return KNOWN_ACCESS | (rnic_accepted(s, RNIC_FEATURE_RDMAP_EXTENSIONS)
+                           ? RNIC_ACCESS_REMOTE_ATOMIC : 0);
+}
+
+bool rnic_access_valid(const RnicState *s, uint32_t access)
 {
     bool lr = access & RNIC_ACCESS_LOCAL_READ;
     bool lw = access & RNIC_ACCESS_LOCAL_WRITE;
 
-    return !(access & ~KNOWN_ACCESS) && (lr || lw) &&
+    return !(access & ~known_access(s)) && (lr || lw) &&
            (lr || !(access & RNIC_ACCESS_REMOTE_READ)) &&
            (lw || !(access & (RNIC_ACCESS_REMOTE_WRITE |
+                              RNIC_ACCESS_REMOTE_ATOMIC |
                               RNIC_ACCESS_READ_SINK)));
 }
 
 /* V7.4-3: no remote right without the Remote Access Flag. */
 bool rnic_remote_access_ok(uint32_t access, bool flag)
 {
-    return flag || !(access & REMOTE_ACCESS);
+    return flag || !(access & RNIC_REMOTE_ACCESS);
 }
 
 /* 7.6.1.1: the VA of the first octet falls where the list says. */
@@ -286,7 +292,7 @@ static enum rnic_admin_status register_begin(RnicAdminRequest *q)
     if (q->sqe.register_mr.stag || q->sqe.register_mr.change) {
         return RNIC_ST_INVALID_MODIFIER;
     }
-    if (!rnic_access_valid(access) ||
+    if (!rnic_access_valid(q->s, access) ||
         !rnic_remote_access_ok(access, remote_access_flag(&q->sqe))) {
         return RNIC_ST_INVALID_ACCESS_RIGHTS;
     }
@@ -391,7 +397,7 @@ static enum rnic_admin_status reregister_check(RnicAdminRequest *q,
     }
     registration_from_command(&q->sqe, r);
     keep_unchanged(region, change, r);
-    if (!rnic_access_valid(r->access) ||
+    if (!rnic_access_valid(q->s, r->access) ||
         !rnic_remote_access_ok(r->access, reregister_remote(q, region))) {
         return RNIC_ST_INVALID_ACCESS_RIGHTS;
     }
@@ -505,7 +511,7 @@ static enum rnic_admin_status shared_check(RnicAdminRequest *q,
     if (!q->pd) {
         return RNIC_ST_INVALID_PD;
     }
-    if (!rnic_access_valid(access)) {
+    if (!rnic_access_valid(q->s, access)) {
         return RNIC_ST_INVALID_ACCESS_RIGHTS;
     }
     buffer = source->buffer;

@@ -107,6 +107,9 @@ RnicAccessResult rnic_tpt_check_read_sink(RnicState *s,
 RnicAccessResult rnic_target_hold(const RnicTarget *target,
                                   const RnicAccessor *who, uint64_t *held);
 
+/* The bus address of the 8 octets at @target.  False: they are not aligned to 8. */
+bool rnic_target_word(const RnicTarget *target, uint64_t *addr);
+
 /* Map @len octets of @target, or as many as the map takes: OK or DMA. */
 RnicAccessResult rnic_target_map(RnicState *s, const RnicTarget *target,
                                  uint64_t len, RnicDmaMap *map);

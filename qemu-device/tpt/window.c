@@ -8,11 +8,6 @@
 #include "entry.h"
 #include "hw/rnic/base/trace.h"
 
-enum {
-    REMOTE_ACCESS = RNIC_ACCESS_REMOTE_READ | RNIC_ACCESS_REMOTE_WRITE,
-    WINDOW_ACCESS = REMOTE_ACCESS | RNIC_ACCESS_ZERO_BASED,
-};
-
 enum rnic_admin_status rnic_tpt_alloc_mw(RnicAdminRequest *q)
 {
     RnicStag *window;
@@ -37,14 +32,19 @@ enum rnic_admin_status rnic_tpt_alloc_mw(RnicAdminRequest *q)
 }
 
 /* Figure 20: some remote right, each with the region's local one. */
-static bool bind_rights_ok(const RnicAccessor *who, const RnicStag *region,
-                           uint8_t access)
+static bool bind_rights_ok(const RnicState *s, const RnicAccessor *who,
+                           const RnicStag *region, uint8_t access)
 {
-    return ((access & REMOTE_ACCESS) || who->bind_without_rights) &&
-           !(access & ~WINDOW_ACCESS) &&
+    uint8_t known = RNIC_REMOTE_ACCESS | RNIC_ACCESS_ZERO_BASED;
+
+    if (!rnic_accepted(s, RNIC_FEATURE_RDMAP_EXTENSIONS)) {
+        known &= ~RNIC_ACCESS_REMOTE_ATOMIC;
+    }
+    return ((access & RNIC_REMOTE_ACCESS) || who->bind_without_rights) &&
+           !(access & ~known) &&
            (!(access & RNIC_ACCESS_REMOTE_READ) ||
             (region->access & RNIC_ACCESS_LOCAL_READ)) &&
-           (!(access & RNIC_ACCESS_REMOTE_WRITE) ||
+           (!(access & (RNIC_ACCESS_REMOTE_WRITE | RNIC_ACCESS_REMOTE_ATOMIC)) ||
             (region->access & RNIC_ACCESS_LOCAL_WRITE));
 }
 
@@ -69,7 +69,8 @@ static enum rnic_wc_status bind_check_stags(const RnicAccessor *who,
 }
 
 /* 7.10.6.1, in the order of "Window bind". */
-static enum rnic_wc_status bind_check(const RnicAccessor *who,
+static enum rnic_wc_status bind_check(const RnicState *s,
+                                      const RnicAccessor *who,
                                       const RnicStag *window,
                                       const RnicStag *region,
                                       const struct rnic_bind_wqe *wqe)
@@ -86,7 +87,7 @@ static enum rnic_wc_status bind_check(const RnicAccessor *who,
     if (region->access & RNIC_ACCESS_ZERO_BASED) {
         return RNIC_WC_INVALID_REGION;
     }
-    if (!bind_rights_ok(who, region, wqe->access)) {
+    if (!bind_rights_ok(s, who, region, wqe->access)) {
         return RNIC_WC_ACCESS_VIOLATION;
     }
     return rnic_access_status(
@@ -106,7 +107,7 @@ enum rnic_wc_status rnic_tpt_bind(RnicState *s, const RnicAccessor *who,
     RNIC_TPT_CHANGE_GUARD(s);
     window = rnic_tpt_entry(s, mw_stag);
     region = mr_stag ? rnic_tpt_entry(s, mr_stag) : NULL;
-    status = bind_check(who, window, region, wqe);
+    status = bind_check(s, who, window, region, wqe);
     if (status != RNIC_WC_SUCCESS) {
         return status;
     }

@@ -124,6 +124,7 @@ void rnic_direct_qp_established(RnicQp *qp, const RnicEstablish *what)
     qp->direct.rnr_retry_told = RNIC_RNR_RETRY_FOR_EVER;
     qp->direct.peer_rnr_retry = RNIC_RNR_RETRY_FOR_EVER;
     qp->direct.rnr_timer_us = direct_rnr_timer_us(what->min_rnr_timer);
+    rnic_extensions_settle(qp, what->extensions);
     trace_rnic_direct_established(qp->qpn);
     direct_trace_psn(qp);
     direct_limit_reads(qp);

@@ -28,7 +28,10 @@ typedef struct RnicDirectQp {
     uint32_t peer_psn;          /* when connected: that the peer expects first */
     uint16_t agreed_ord;        /* when connected */
 
-    /* direct-note.c; messages are Sends and Writes, since the stream began */
+    /*
+     * direct-note.c; messages are Sends, Immediate Data and Writes, since the stream
+     * began
+     */
     uint64_t sent;              /* of ours */
     uint64_t acknowledged;      /* of them, delivered */
     uint64_t noted;             /* of them, by notes that were taken in order */

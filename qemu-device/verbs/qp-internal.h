@@ -15,6 +15,7 @@
 #include "busy-poll.h"
 #include "cq.h"
 #include "direct-qp.h"
+#include "extensions.h"
 #include "moderation.h"
 #include "hw/rnic/guest/queue-memory.h"
 #include "receive-ring.h"
@@ -31,9 +32,10 @@ typedef struct RnicSendWork {
     uint8_t opcode;
     bool signaled;
     bool done;                  /* or, where a message has a number, delivered */
-    uint64_t message;           /* after a direct connect: its number from 1; of a
-                                 * Read, of the one before it; else 0 */
-    /* Read types */
+    uint64_t message;           /* after a direct connect: its number from 1 (the
+                                 * last one's, of two); of a Read or atomic, of
+                                 * the one before it; else 0 */
+    /* Read types and atomics */
     uint32_t sink_stag;
     uint64_t sink_to;
     uint32_t length;
@@ -57,8 +59,8 @@ typedef struct RnicSendQueue {
      */
     QSIMPLEQ_HEAD(, RnicSendWork) works;
     uint32_t works_count;
-    RnicSendWork *read;         /* the first Read type that is not done */
-    uint32_t reads;             /* Read types among them that are not done */
+    RnicSendWork *read;         /* the first Read or atomic that is not done */
+    uint32_t reads;             /* Reads and atomics among them that are not done */
 } RnicSendQueue;
 
 /* receive-queue.c */
@@ -80,9 +82,13 @@ typedef struct RnicReceiveWait {
     int64_t look_ms;            /* until the next look, as last */
 } RnicReceiveWait;
 
-/* read-queue.c: a Read Request of the peer that waits to be answered. */
+/* read-queue.c: a Read or Atomic Request of the peer that waits to be answered. */
 typedef struct RnicInboundRead {
-    IwarpReadRequest request;
+    bool atomic;
+    union {
+        IwarpReadRequest request;
+        IwarpAtomicRequest atomic_request;
+    };
     IwarpEcho echo;
 } RnicInboundRead;
 
@@ -97,6 +103,7 @@ typedef struct RnicReadQueue {
 typedef enum RnicJobKind {
     RNIC_JOB_NONE,
     RNIC_JOB_WORK,              /* the WQE in sq.wqe */
+    RNIC_JOB_QUESTION,          /* before it, see extensions.h */
     RNIC_JOB_READ_RESPONSE,     /* the head of the read queue */
     RNIC_JOB_RTR,               /* RFC 6581 ready-to-receive */
     RNIC_JOB_NOTE,              /* to the device of a direct connect */
@@ -105,6 +112,7 @@ typedef enum RnicJobKind {
 typedef struct RnicJob {
     RnicJobKind kind;
     bool was_response;          /* the last job, to take turns */
+    bool second;                /* of the WR's two messages */
     uint32_t offset;            /* payload octets framed so far */
     uint64_t mapping;           /* a response's, see rnic_target_hold() */
     IwarpTxMessage msg;
@@ -151,6 +159,7 @@ struct RnicQp {
     RnicModeration moderation;
     RnicBusyPoll busy_poll;
     RnicDirectQp direct;
+    RnicExtensions extensions;
 
     /* qp-state.c */
     QEMUTimer timer;            /* bounds the stay in Closing, Terminate; in Idle
@@ -259,22 +268,29 @@ typedef enum RnicSqStep {
     RNIC_SQ_EMPTY,              /* no WQE, or it has to wait */
     RNIC_SQ_LOCAL,              /* a local operation was done; go on */
     RNIC_SQ_MESSAGE,            /* the job holds the message to send */
+    RNIC_SQ_QUESTION,           /* the same, but the WR itself waits for the answer */
     RNIC_SQ_FAILED,             /* the QP has left RTS */
 } RnicSqStep;
 
 /* Begin the next WR, as far as fences and ORD let it. */
 RnicSqStep rnic_sq_begin(RnicQp *qp, RnicJob *job);
-/* The message of the WR begun last has been handed to the LLP. */
-void rnic_sq_sent(RnicQp *qp);
+/*
+ * The message of the WR begun last has been handed to the LLP.  True: @job holds the
+ * second one, which has to follow it.
+ */
+bool rnic_sq_sent(RnicQp *qp, RnicJob *job);
 /* The source of the WR begun last cannot be read. */
 void rnic_sq_source_error(RnicQp *qp, RnicAccessResult result);
 /* Octets [offset, offset + len) of the WR fetched last, see rnic_tpt_map_sgl(). */
 RnicAccessResult rnic_sq_map(RnicQp *qp, uint64_t offset, uint64_t len,
                              RnicDmaMap *map);
-/* The Read that awaits its response, NULL if none. */
+/* The Read or atomic that awaits its response, NULL if none. */
 RnicSendWork *rnic_sq_current_read(RnicQp *qp);
-/* It is complete: all placed. */
-void rnic_sq_read_done(RnicQp *qp);
+bool rnic_sq_is_atomic(const RnicSendWork *work);
+/* It is complete: all of the Read is placed, its last segment came to TO @to. */
+void rnic_sq_read_done(RnicQp *qp, uint64_t to);
+/* The same of an atomic: place the word as it was before. */
+void rnic_sq_atomic_done(RnicQp *qp, uint64_t original);
 /* More messages are known to be delivered (qp->direct.acknowledged). */
 void rnic_sq_acknowledged(RnicQp *qp);
 /* Complete the WR that a received Terminate concerns.  False: that is not clear. */
@@ -296,9 +312,18 @@ void rnic_rq_arm_limit(RnicQp *qp, uint32_t limit);
 /* Octets [offset, offset + len) of the WQE taken, see rnic_tpt_map_sgl(). */
 RnicAccessResult rnic_rq_map(RnicQp *qp, uint64_t offset, uint32_t len,
                              RnicDmaMap *map);
+/* What a completion says of the message. */
+typedef struct RnicReceived {
+    uint32_t octets;
+    bool solicited;
+    bool invalidated;
+    uint32_t stag;              /* with it */
+    const uint8_t *immediate;   /* 4 octets, or NULL */
+    bool written;               /* the octets came by a Write, not to the WQE */
+} RnicReceived;
+
 /* Complete the WQE taken with success. */
-void rnic_rq_complete(RnicQp *qp, uint32_t byte_len, bool solicited,
-                      bool invalidated, uint32_t stag);
+void rnic_rq_complete(RnicQp *qp, const RnicReceived *received);
 /* Complete it in error; the QP goes to Terminate with @term. */
 void rnic_rq_fail(RnicQp *qp, enum rnic_wc_status status,
                   const IwarpError *error);
@@ -352,10 +377,25 @@ void rnic_receive_wait_end(RnicQp *qp);
 
 /* ------------------------------------------------ read-queue.c */
 
+/* Reads and atomics of the peer: they share IRD and the order of answers. */
 bool rnic_reads_push(RnicQp *qp, const IwarpSegment *segment);
 const RnicInboundRead *rnic_reads_head(const RnicQp *qp);
 void rnic_reads_pop(RnicQp *qp);
 void rnic_reads_clear(RnicQp *qp);
+
+/* ---------------------------------------------------- atomic.c */
+
+typedef enum RnicAtomicStep {
+    RNIC_ATOMIC_DONE,
+    RNIC_ATOMIC_BUSY,           /* the guest changes the word all the time: later */
+    RNIC_ATOMIC_UNALIGNED,
+    RNIC_ATOMIC_REFUSED,        /* @result says why */
+} RnicAtomicStep;
+
+/* Do what the peer requests; *@original becomes the word before it. */
+RnicAtomicStep rnic_atomic_execute(RnicQp *qp, const IwarpAtomicRequest *request,
+                                   uint64_t *original,
+                                   RnicAccessResult *result);
 
 /* -------------------------------------------------- transmit.c */
 

@@ -520,6 +520,7 @@ void rnic_qp_enter_rts(RnicQp *qp, const RnicStreamSetup *setup,
     qp->quiet_error = false;
     qp->flushing = false;
     qp->job = (RnicJob) { };
+    qp->extensions = (RnicExtensions) { };
     rnic_qp_set_read_resources(qp, setup->agreed->ird, setup->agreed->ord);
     qp_set_state(qp, RNIC_QPS_RTS);
     if (setup->initiator && setup->agreed->rtr) {

@@ -19,7 +19,8 @@ enum {
     KNOWN_ENABLES = RNIC_QP_ENABLE_READ | RNIC_QP_ENABLE_WRITE |
                     RNIC_QP_ENABLE_BIND | RNIC_QP_PRIVILEGED |
                     RNIC_QP_SIGNAL_ALL | RNIC_QP_READ_SINK_BY_REQUEST |
-                    RNIC_QP_LAST_WQE_EVENT | RNIC_QP_BIND_WITHOUT_RIGHTS,
+                    RNIC_QP_LAST_WQE_EVENT | RNIC_QP_BIND_WITHOUT_RIGHTS |
+                    RNIC_QP_ENABLE_ATOMIC,
     KNOWN_MODIFY = RNIC_QP_MODIFY_STATE | RNIC_QP_MODIFY_IRD |
                    RNIC_QP_MODIFY_ORD | RNIC_QP_MODIFY_ENABLES |
                    RNIC_QP_MODIFY_RQ_LIMIT | RNIC_QP_MODIFY_SQ_DEPTH |
@@ -281,12 +282,19 @@ static enum rnic_admin_status qp_check_srq(RnicState *s,
                                                    : RNIC_ST_OK;
 }
 
+static bool qp_enables_known(const RnicState *s, uint32_t enables)
+{
+    return !(enables & ~KNOWN_ENABLES) &&
+           (!(enables & RNIC_QP_ENABLE_ATOMIC) ||
+            rnic_accepted(s, RNIC_FEATURE_RDMAP_EXTENSIONS));
+}
+
 static enum rnic_admin_status qp_check_create(RnicState *s,
                                            const struct rnic_admin_sqe *sqe)
 {
     enum rnic_admin_status status = qp_check_srq(s, sqe);
 
-    if (le32_to_cpu(sqe->create_qp.enables) & ~KNOWN_ENABLES) {
+    if (!qp_enables_known(s, le32_to_cpu(sqe->create_qp.enables))) {
         return RNIC_ST_INVALID_MODIFIER;
     }
     if (status != RNIC_ST_OK) {
@@ -477,7 +485,7 @@ static enum rnic_admin_status qp_check_modify(RnicQp *qp,
 
     if (mask & ~KNOWN_MODIFY ||
         ((mask & RNIC_QP_MODIFY_ENABLES) &&
-         (le32_to_cpu(sqe->modify_qp.enables) & ~KNOWN_ENABLES))) {
+         !qp_enables_known(qp->s, le32_to_cpu(sqe->modify_qp.enables)))) {
         return RNIC_ST_INVALID_MODIFIER;
     }
     /* A limit belongs to QPs with an S-RQ. */

@@ -74,6 +74,7 @@ typedef struct RnicEstablish {
     bool direct;                /* direct connect: no event tells, see direct-qp.h */
     uint32_t peer_psn;          /* with it: that the peer expects first */
     uint8_t min_rnr_timer;      /* with it: InfiniBand's code, 0..31 */
+    bool extensions;            /* with it: both ends take messages of RFC 7306 */
 } RnicEstablish;
 
 typedef struct RnicEstablishing RnicEstablishing;

@@ -1,5 +1,5 @@
 /*
- * rnic: the queue of inbound Read Requests (IRRQ) of a QP
+ * rnic: the queue of inbound Read and Atomic Requests (IRRQ) of a QP
  *
  * A slot is taken when a request arrives and freed when its response has been
  * generated; requests beyond IRD are the peer's error (6.5).
@@ -13,6 +13,7 @@
 bool rnic_reads_push(RnicQp *qp, const IwarpSegment *segment)
 {
     RnicReadQueue *q = &qp->reads;
+    RnicInboundRead *slot;
 
     if (q->count >= qp->ird) {
         return false;
@@ -21,10 +22,14 @@ bool rnic_reads_push(RnicQp *qp, const IwarpSegment *segment)
         q->size = qp->ird;
         q->slots = g_new(RnicInboundRead, q->size);
     }
-    q->slots[(q->head + q->count) % q->size] = (RnicInboundRead) {
-        .request = segment->u.read,
-        .echo = segment->echo,
-    };
+    slot = &q->slots[(q->head + q->count) % q->size];
+    *slot = (RnicInboundRead) { .echo = segment->echo };
+    if (segment->opcode == IWARP_OP_ATOMIC_REQUEST) {
+        slot->atomic = true;
+        slot->atomic_request = segment->u.atomic;
+    } else {
+        slot->request = segment->u.read;
+    }
     q->count++;
     return true;
 }

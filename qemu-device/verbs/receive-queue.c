@@ -128,17 +128,21 @@ RnicAccessResult rnic_rq_map(RnicQp *qp, uint64_t offset, uint32_t len,
                             offset, len, RNIC_ACCESS_LOCAL_WRITE, map);
 }
 
-void rnic_rq_complete(RnicQp *qp, uint32_t byte_len, bool solicited,
-                      bool invalidated, uint32_t stag)
+void rnic_rq_complete(RnicQp *qp, const RnicReceived *m)
 {
     struct rnic_cqe cqe = {
-        .byte_len = cpu_to_le32(byte_len),
-        .stag = cpu_to_le32(invalidated ? stag : 0),
+        .byte_len = cpu_to_le32(m->octets),
+        .stag = cpu_to_le32(m->invalidated ? m->stag : 0),
         .status = RNIC_WC_SUCCESS,
-        .flags = (solicited ? RNIC_CQE_SOLICITED : 0) |
-                 (invalidated ? RNIC_CQE_INVALIDATED : 0),
+        .opcode = m->written ? RNIC_SQ_WRITE_IMMEDIATE : 0,
+        .flags = (m->solicited ? RNIC_CQE_SOLICITED : 0) |
+                 (m->invalidated ? RNIC_CQE_INVALIDATED : 0) |
+                 (m->immediate ? RNIC_CQE_IMMEDIATE : 0),
     };
 
+    if (m->immediate) {
+        memcpy(&cqe.imm, m->immediate, sizeof(cqe.imm));
+    }
     rq_post_cqe(qp, &cqe);
 }
 

@@ -250,7 +250,7 @@ static void start_read_response(RnicQp *qp, const IwarpSegment *seg)
     if (qp->stream->rtr_read && seg->payload_len == 0 && seg->last) {
         return;                 /* it has no WR, see end_segment() */
     }
-    if (!read || qp->stream->rtr_read) {
+    if (!read || qp->stream->rtr_read || rnic_sq_is_atomic(read)) {
         fail(qp, RNIC_AE_UNEXPECTED_OPCODE, IWARP_TERM_OPCODE);
         return;
     }
@@ -271,10 +271,48 @@ static void start_read_response(RnicQp *qp, const IwarpSegment *seg)
     }
 }
 
+/* The WR that waits for the oldest answer is an atomic, and this one is its own. */
+static void start_atomic_response(RnicQp *qp, const IwarpSegment *seg)
+{
+    const RnicSendWork *work = rnic_sq_current_read(qp);
+
+    if (!work || qp->stream->rtr_read || !rnic_sq_is_atomic(work) ||
+        seg->u.atomic_response.request_id != work->start) {
+        trace_rnic_err_immediate(qp->qpn, "an Atomic Response that nothing awaits");
+        fail(qp, RNIC_AE_UNEXPECTED_OPCODE, IWARP_TERM_OPCODE);
+    }
+}
+
+/* Immediate data for the Send that follows: it takes no receive of its own. */
+static void start_held_immediate(RnicQp *qp, const IwarpSegment *seg)
+{
+    RnicExtensions *ext = &qp->extensions;
+
+    if (ext->held) {
+        trace_rnic_err_immediate(qp->qpn, "a Send is to follow immediate data");
+        fail(qp, RNIC_AE_UNEXPECTED_OPCODE, IWARP_TERM_OPCODE);
+        return;
+    }
+    ext->held = true;
+    memcpy(ext->immediate, seg->u.immediate, sizeof(ext->immediate));
+}
+
+/* Behind immediate data of a Send comes that Send, which invalidates nothing. */
+static bool receive_fits_immediate(const RnicQp *qp, const IwarpSegment *seg)
+{
+    return !qp->extensions.held || seg->opcode == IWARP_OP_SEND ||
+           seg->opcode == IWARP_OP_SEND_SE;
+}
+
 static void start_receive(RnicQp *qp, const IwarpSegment *seg)
 {
     RnicAccessResult result;
 
+    if (!receive_fits_immediate(qp, seg)) {
+        trace_rnic_err_immediate(qp->qpn, "a Send is to follow immediate data");
+        fail(qp, RNIC_AE_UNEXPECTED_OPCODE, IWARP_TERM_OPCODE);
+        return;
+    }
     if (seg->first) {
         RnicRingTake take = rnic_rq_take(qp);
 
@@ -303,6 +341,24 @@ static void start_read_request(RnicQp *qp, const IwarpSegment *seg)
 {
     if (!(qp->enables & RNIC_QP_ENABLE_READ) && seg->u.read.size) {
         fail(qp, RNIC_AE_READ_NOT_ENABLED, IWARP_TERM_QN);
+    } else if (!rnic_reads_push(qp, seg)) {
+        fail(qp, RNIC_AE_IRRQ_TOO_MANY, IWARP_TERM_NO_BUFFER);
+    } else {
+        rnic_extensions_requested(qp, &seg->u.read);
+        rnic_qp_kick(qp);
+    }
+}
+
+/* STag and alignment are looked at when it is its turn, as of a Read. */
+static void start_atomic_request(RnicQp *qp, const IwarpSegment *seg)
+{
+    uint8_t op = seg->u.atomic.atomic_op;
+
+    if (!(qp->enables & RNIC_QP_ENABLE_ATOMIC)) {
+        fail(qp, RNIC_AE_ATOMIC_NOT_ENABLED, IWARP_TERM_QN);
+    } else if (op != IWARP_ATOMIC_FETCH_ADD && op != IWARP_ATOMIC_CMP_SWAP) {
+        trace_rnic_err_atomic(qp->qpn, seg->u.atomic.to, "unknown operation");
+        fail(qp, RNIC_AE_UNEXPECTED_OPCODE, IWARP_TERM_OPCODE);
     } else if (!rnic_reads_push(qp, seg)) {
         fail(qp, RNIC_AE_IRRQ_TOO_MANY, IWARP_TERM_NO_BUFFER);
     } else {
@@ -351,7 +407,17 @@ static void start_segment(RnicQp *qp)
     case IWARP_OP_TERMINATE:
         rnic_qp_terminate_received(qp, &seg->u.terminate, seg);
         break;
-    default:                    /* the Sends */
+    case IWARP_OP_ATOMIC_REQUEST:
+        start_atomic_request(qp, seg);
+        break;
+    case IWARP_OP_ATOMIC_RESPONSE:
+        start_atomic_response(qp, seg);
+        break;
+    default:                    /* the Sends, and Immediate Data */
+        if (rnic_extensions_of_send(seg)) {
+            start_held_immediate(qp, seg);
+            break;
+        }
         /* An RTR Send is MPA's, not the ULP's: it takes no receive. */
         if (!rtr) {
             start_receive(qp, seg);
@@ -385,19 +451,47 @@ static bool invalidate_by_peer(RnicQp *qp, uint32_t stag)
     return false;
 }
 
+static bool is_immediate(const IwarpSegment *seg)
+{
+    return seg->opcode == IWARP_OP_IMMEDIATE ||
+           seg->opcode == IWARP_OP_IMMEDIATE_SE;
+}
+
 static void end_receive(RnicQp *qp, const IwarpSegment *seg)
 {
     const IwarpOpInfo *info = iwarp_op_info(seg->opcode);
+    RnicExtensions *ext = &qp->extensions;
+    RnicReceived received = {
+        .octets = seg->message_offset + seg->payload_len,
+        .solicited = info->solicited,
+        .invalidated = info->invalidates,
+        .stag = seg->inv_stag,
+        .immediate = ext->held ? ext->immediate : NULL,
+    };
 
+    if (is_immediate(seg)) {    /* RFC 7306 6: of the Write before it */
+        received.octets = ext->written;
+        received.immediate = seg->u.immediate;
+        received.written = true;
+    }
+    ext->written = 0;
     if (!qp->rq.taken) {        /* an RTR Send */
         return;
     }
     if (info->invalidates && !invalidate_by_peer(qp, seg->inv_stag)) {
         return;
     }
-    rnic_rq_complete(qp, seg->message_offset + seg->payload_len,
-                     info->solicited, info->invalidates, seg->inv_stag);
+    ext->held = false;
+    rnic_rq_complete(qp, &received);
     rnic_direct_note_delivered(qp);
+}
+
+static void end_write(RnicQp *qp, const IwarpSegment *seg)
+{
+    if (!rnic_direct_note_is(qp, seg)) {
+        qp->extensions.written = seg->message_offset + seg->payload_len;
+        rnic_direct_note_delivered(qp);
+    }
 }
 
 static void end_read_response(RnicQp *qp, const IwarpSegment *seg)
@@ -411,7 +505,7 @@ static void end_read_response(RnicQp *qp, const IwarpSegment *seg)
     }
     read->received += seg->payload_len;
     if (seg->last) {
-        rnic_sq_read_done(qp);
+        rnic_sq_read_done(qp, seg->to);
     }
 }
 
@@ -421,11 +515,14 @@ static void end_segment(RnicQp *qp)
 
     if (seg->opcode == IWARP_OP_READ_RESPONSE) {
         end_read_response(qp, seg);
+    } else if (seg->opcode == IWARP_OP_ATOMIC_RESPONSE) {
+        rnic_sq_atomic_done(qp, seg->u.atomic_response.original);
+    } else if (rnic_extensions_of_send(seg)) {
+        rnic_direct_note_delivered(qp);
     } else if (!seg->tagged && seg->qn == IWARP_QN_SEND && seg->last) {
         end_receive(qp, seg);
-    } else if (seg->opcode == IWARP_OP_WRITE && seg->last &&
-               !rnic_direct_note_is(qp, seg)) {
-        rnic_direct_note_delivered(qp);
+    } else if (seg->opcode == IWARP_OP_WRITE && seg->last) {
+        end_write(qp, seg);
     }
 }
 

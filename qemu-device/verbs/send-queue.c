@@ -20,6 +20,8 @@ enum {
      * peer does not answer they would take the host's memory.
      */
     WORKS_MAX = 1024,
+    /* A work that is not a WR: the question of extensions.h. */
+    SQ_QUESTION = 0,
     KNOWN_FLAGS = RNIC_WQE_SIGNALED | RNIC_WQE_SOLICITED |
                   RNIC_WQE_READ_FENCE | RNIC_WQE_LOCAL_FENCE |
                   RNIC_WQE_INLINE,
@@ -55,9 +57,17 @@ static const void *sq_arguments(const RnicQp *qp)
     return qp->sq.wqe + HEADER;
 }
 
+static bool sq_is_atomic_type(uint8_t opcode)
+{
+    return opcode == RNIC_SQ_FETCH_ADD || opcode == RNIC_SQ_COMPARE_SWAP;
+}
+
 static const struct rnic_sge *sq_sges(const RnicQp *qp)
 {
-    return sq_arguments(qp);
+    size_t args = sq_is_atomic_type(sq_head(qp)->opcode)
+                  ? sizeof(struct rnic_atomic_wqe) : 0;
+
+    return sq_arguments(qp) + args;
 }
 
 static bool sq_load_producer(RnicQp *qp)
@@ -183,16 +193,21 @@ static void sq_post_cqe(RnicQp *qp, const RnicSendWork *work,
         .opcode = work->opcode,
     };
 
+    if (work->opcode == SQ_QUESTION) {
+        return;
+    }
     if (!rnic_qp_post_cqe(qp, qp->send_cq, &cqe) &&
         qp->state == RNIC_QPS_RTS) {
         rnic_qp_local_error(qp, RNIC_AE_CQ_SQ_ERROR, IWARP_TERM_STREAM);
     }
 }
 
+/* What the peer answers, in order: Reads, and atomics with them (RFC 7306 5). */
 static bool sq_is_read_type(uint8_t opcode)
 {
     return opcode == RNIC_SQ_RDMA_READ ||
-           opcode == RNIC_SQ_RDMA_READ_INVALIDATE;
+           opcode == RNIC_SQ_RDMA_READ_INVALIDATE ||
+           opcode == SQ_QUESTION || sq_is_atomic_type(opcode);
 }
 
 /* The first Read is done, or leaves undone: the next one is the first. */
@@ -291,7 +306,7 @@ static void sq_await_acknowledgement(RnicQp *qp)
     RnicSendWork work = sq_work_at_head(qp);
 
     sq_advance(qp);
-    work.message = ++qp->direct.sent;
+    work.message = qp->direct.sent;
     sq_append_work(qp, &work);
 }
 
@@ -370,6 +385,29 @@ static enum rnic_wc_status sq_check_read(RnicQp *qp)
                               le64_to_cpu(sink->to), len, 0, &target));
 }
 
+static enum rnic_wc_status sq_check_atomic(RnicQp *qp)
+{
+    const struct rnic_sq_wqe *wqe = sq_head(qp);
+    const struct rnic_atomic_wqe *args = sq_arguments(qp);
+
+    if (wqe->num_sge != 1 ||
+        (wqe->opcode == RNIC_SQ_FETCH_ADD && args->compare)) {
+        return RNIC_WC_INVALID_WQE;
+    }
+    if (sq_sgl_length(qp) != sizeof(uint64_t)) {
+        return RNIC_WC_INVALID_LENGTH;
+    }
+    if (sq_names_stag_zero(qp)) {
+        return RNIC_WC_INVALID_STAG;
+    }
+    if (qp->ord == 0) {
+        return RNIC_WC_ZERO_READ_RESOURCES;
+    }
+    return rnic_access_status(
+        rnic_tpt_map_sgl(qp->s, &qp->who, sq_sges(qp), 1, 0, sizeof(uint64_t),
+                         RNIC_ACCESS_LOCAL_WRITE, NULL));
+}
+
 static enum rnic_wc_status sq_check_write(RnicQp *qp)
 {
     return sq_names_stag_zero(qp) ? RNIC_WC_INVALID_STAG : sq_check_source(qp);
@@ -409,6 +447,11 @@ static bool sq_local_fence_waits(const RnicQp *qp)
 static bool sq_ord_waits(const RnicQp *qp)
 {
     return qp->ord && qp->sq.reads + qp->stream->rtr_read >= qp->ord;
+}
+
+static bool sq_atomic_waits(const RnicQp *qp)
+{
+    return sq_read_fence_waits(qp) || sq_ord_waits(qp);
 }
 
 static bool sq_never_waits(const RnicQp *qp)
@@ -467,6 +510,9 @@ static void sq_begin_read(RnicQp *qp, RnicJob *job)
         work.sink_stag = le32_to_cpu(sq_sges(qp)[0].stag);
         work.sink_to = le64_to_cpu(sq_sges(qp)[0].to);
     }
+    if (request.size == 0 && work.sink_stag == 0) {
+        work.sink_to = 0;       /* not to be taken for the question */
+    }
     work.length = request.size;
     work.message = qp->direct.sent;
     request.sink_stag = work.sink_stag;
@@ -477,6 +523,38 @@ static void sq_begin_read(RnicQp *qp, RnicJob *job)
         .header = job->header,
         .header_len = IWARP_READ_REQUEST_LEN,
     };
+    sq_append_work(qp, &work);
+}
+
+static void sq_begin_immediate(RnicQp *qp, RnicJob *job)
+{
+    rnic_extensions_immediate(sq_head(qp), &job->msg, job->header);
+}
+
+/* As a Read: a work in progress before the request is sent. */
+static void sq_begin_atomic(RnicQp *qp, RnicJob *job)
+{
+    RnicSendWork work = sq_work_at_head(qp);
+
+    work.sink_stag = le32_to_cpu(sq_sges(qp)[0].stag);
+    work.sink_to = le64_to_cpu(sq_sges(qp)[0].to);
+    work.length = sizeof(uint64_t);
+    work.message = qp->direct.sent;
+    rnic_extensions_atomic(sq_head(qp), sq_arguments(qp), work.start,
+                           &job->msg, job->header);
+    sq_append_work(qp, &work);
+}
+
+static void sq_begin_question(RnicQp *qp, RnicJob *job)
+{
+    RnicSendWork work = {
+        .start = qp->sq.consumer,
+        .end = qp->sq.consumer,
+        .opcode = SQ_QUESTION,
+        .message = qp->direct.sent,
+    };
+
+    rnic_extensions_ask(qp, &job->msg, job->header);
     sq_append_work(qp, &work);
 }
 
@@ -517,9 +595,10 @@ typedef struct WorkType {
     bool (*waits)(const RnicQp *qp);            /* 8.2.2.2 */
     void (*begin)(RnicQp *qp, RnicJob *job);    /* makes the message */
     enum rnic_wc_status (*execute)(RnicQp *qp); /* instead: it is local */
-    uint8_t args;               /* octets of its arguments; else it has SGEs */
+    void (*second)(RnicQp *qp, RnicJob *job);   /* makes the one that follows */
+    uint8_t args;               /* octets of its arguments, in front of its SGEs */
     bool inline_data;           /* which may be its octets instead */
-    bool reserved;              /* for a feature that is not offered */
+    bool extension;             /* of RFC 7306: the peer has to agree */
 } WorkType;
 
 static const WorkType work_types[] = {
@@ -544,10 +623,18 @@ static const WorkType work_types[] = {
     [RNIC_SQ_LOCAL_INVALIDATE] = {
         sq_check_nothing, sq_local_fence_waits,
         .execute = sq_local_invalidate },
-    [RNIC_SQ_IMMEDIATE] = { .reserved = true },
-    [RNIC_SQ_WRITE_IMMEDIATE] = { .reserved = true },
-    [RNIC_SQ_FETCH_ADD] = { .reserved = true },
-    [RNIC_SQ_COMPARE_SWAP] = { .reserved = true },
+    [RNIC_SQ_SEND_IMMEDIATE] = {
+        sq_check_source, sq_read_fence_waits, sq_begin_immediate,
+        .second = sq_begin_send, .inline_data = true, .extension = true },
+    [RNIC_SQ_WRITE_IMMEDIATE] = {
+        sq_check_write, sq_read_fence_waits, sq_begin_write,
+        .second = sq_begin_immediate, .inline_data = true, .extension = true },
+    [RNIC_SQ_FETCH_ADD] = {
+        sq_check_atomic, sq_atomic_waits, sq_begin_atomic,
+        .args = sizeof(struct rnic_atomic_wqe), .extension = true },
+    [RNIC_SQ_COMPARE_SWAP] = {
+        sq_check_atomic, sq_atomic_waits, sq_begin_atomic,
+        .args = sizeof(struct rnic_atomic_wqe), .extension = true },
 };
 
 static bool sq_is_read(const RnicQp *qp)
@@ -560,9 +647,10 @@ static unsigned sq_max_sge(const RnicQp *qp, const WorkType *type)
     if (!type->begin) {
         return 0;
     }
-    return sq_is_read(qp) ? RNIC_MAX_READ_SGE
-           : sq_head(qp)->opcode == RNIC_SQ_RDMA_WRITE ? qp->max_write_sge
-           : qp->max_send_sge;
+    if (sq_is_read(qp)) {
+        return RNIC_MAX_READ_SGE;
+    }
+    return type->check == sq_check_write ? qp->max_write_sge : qp->max_send_sge;
 }
 
 static bool sq_form_ok(const RnicQp *qp, const WorkType *type)
@@ -592,8 +680,12 @@ static const WorkType *sq_work_type(const RnicQp *qp,
     const WorkType *type = opcode < ARRAY_SIZE(work_types)
                            ? &work_types[opcode] : NULL;
 
-    *status = type && type->reserved ? RNIC_WC_UNSUPPORTED
-                                     : RNIC_WC_INVALID_WQE;
+    if (type && type->extension &&
+        !rnic_accepted(qp->s, RNIC_FEATURE_RDMAP_EXTENSIONS)) {
+        *status = RNIC_WC_UNSUPPORTED;
+        return NULL;
+    }
+    *status = RNIC_WC_INVALID_WQE;
     return type && type->check ? type : NULL;
 }
 
@@ -620,8 +712,32 @@ static RnicSqStep sq_wait(RnicQp *qp)
                                                    : sq_broken(qp);
 }
 
+/* May the peer be sent messages of RFC 7306?  MESSAGE: yes. */
+static RnicSqStep sq_extensions_gate(RnicQp *qp, RnicJob *job)
+{
+    switch (qp->extensions.state) {
+    case RNIC_EXTENSIONS_AGREED:
+        return RNIC_SQ_MESSAGE;
+    case RNIC_EXTENSIONS_ASKED:
+        return sq_wait(qp);
+    case RNIC_EXTENSIONS_UNKNOWN:
+        if (qp->ord == 0) {
+            break;              /* the question is a Read */
+        }
+        if (sq_ord_waits(qp)) {
+            return sq_wait(qp);
+        }
+        sq_begin_question(qp, job);
+        return RNIC_SQ_QUESTION;
+    case RNIC_EXTENSIONS_REFUSED:
+        break;
+    }
+    return sq_refuse(qp, RNIC_WC_UNSUPPORTED);
+}
+
 RnicSqStep rnic_sq_begin(RnicQp *qp, RnicJob *job)
 {
+    RnicSqStep step = RNIC_SQ_MESSAGE;
     enum rnic_wc_status status;
     const WorkType *type;
 
@@ -653,19 +769,35 @@ RnicSqStep rnic_sq_begin(RnicQp *qp, RnicJob *job)
         sq_finish_head(qp);
         return qp->state == RNIC_QPS_RTS ? RNIC_SQ_LOCAL : RNIC_SQ_FAILED;
     }
-    type->begin(qp, job);
-    return RNIC_SQ_MESSAGE;
+    if (type->extension) {
+        step = sq_extensions_gate(qp, job);
+    }
+    if (step == RNIC_SQ_MESSAGE) {
+        type->begin(qp, job);
+    }
+    return step;
 }
 
-void rnic_sq_sent(RnicQp *qp)
+/* Each message is acknowledged; the WR completes with the last one. */
+bool rnic_sq_sent(RnicQp *qp, RnicJob *job)
 {
+    const WorkType *type = &work_types[sq_head(qp)->opcode];
+
     if (sq_is_read(qp)) {
         sq_advance(qp);
-    } else if (qp->direct.connected) {
+        return false;
+    }
+    qp->direct.sent += qp->direct.connected;
+    if (type->second && !job->second) {
+        type->second(qp, job);
+        return true;
+    }
+    if (qp->direct.connected) {
         sq_await_acknowledgement(qp);
     } else {
         sq_finish_head(qp);
     }
+    return false;
 }
 
 void rnic_sq_acknowledged(RnicQp *qp)
@@ -686,17 +818,19 @@ RnicSendWork *rnic_sq_current_read(RnicQp *qp)
     return qp->sq.read;
 }
 
-void rnic_sq_read_done(RnicQp *qp)
+bool rnic_sq_is_atomic(const RnicSendWork *work)
+{
+    return sq_is_atomic_type(work->opcode);
+}
+
+/* The first Read or atomic ends with @status. */
+static void sq_end_read(RnicQp *qp, enum rnic_wc_status status)
 {
     RnicSendWork *work = qp->sq.read;
-    enum rnic_wc_status status = RNIC_WC_SUCCESS;
 
     /* Its response shows that what was sent before it has been delivered. */
     qp->direct.acknowledged = MAX(qp->direct.acknowledged, work->message);
     sq_complete_done(qp);
-    if (work->opcode == RNIC_SQ_RDMA_READ_INVALIDATE) {
-        status = sq_do_invalidate(qp, work->sink_stag);
-    }
     if (status == RNIC_WC_SUCCESS) {
         sq_leave_read(&qp->sq);
         work->done = true;
@@ -710,18 +844,62 @@ void rnic_sq_read_done(RnicQp *qp)
     rnic_qp_local_error(qp, 0, IWARP_TERM_RDMAP_LOCAL);
 }
 
+void rnic_sq_read_done(RnicQp *qp, uint64_t to)
+{
+    const RnicSendWork *work = qp->sq.read;
+    enum rnic_wc_status status = RNIC_WC_SUCCESS;
+
+    if (work->opcode == SQ_QUESTION) {
+        rnic_extensions_answered(qp, to);
+    } else if (work->opcode == RNIC_SQ_RDMA_READ_INVALIDATE) {
+        status = sq_do_invalidate(qp, work->sink_stag);
+    }
+    sq_end_read(qp, status);
+}
+
+/* Its memory may have gone since the check at the start. */
+static enum rnic_wc_status sq_place_original(RnicQp *qp, uint64_t original)
+{
+    const RnicSendWork *work = qp->sq.read;
+    struct rnic_sge sink = {
+        .to = cpu_to_le64(work->sink_to),
+        .stag = cpu_to_le32(work->sink_stag),
+        .length = cpu_to_le32(sizeof(original)),
+    };
+    uint64_t octets = cpu_to_le64(original);
+    QEMU_UNINITIALIZED RnicDmaMap map;
+    RnicAccessResult result;
+
+    rnic_dma_map_init(&map, &qp->worker->window, true);
+    result = rnic_tpt_map_sgl(qp->s, &qp->who, &sink, 1, 0, sizeof(octets),
+                              RNIC_ACCESS_LOCAL_WRITE, &map);
+    if (result == RNIC_ACCESS_OK) {
+        rnic_guest_memory_begin();
+        iov_from_buf(map.iov, map.count, 0, &octets, sizeof(octets));
+        rnic_guest_memory_end();
+    }
+    rnic_dma_unmap(qp->s, &map);
+    return rnic_access_status(result);
+}
+
+void rnic_sq_atomic_done(RnicQp *qp, uint64_t original)
+{
+    sq_end_read(qp, sq_place_original(qp, original));
+}
+
 /* ----------------------------------------------------------- errors */
 
 bool rnic_sq_fail_oldest(RnicQp *qp, enum rnic_wc_status status)
 {
     RnicSendWork posted;
 
-    if (!QSIMPLEQ_EMPTY(&qp->sq.works)) {
-        RnicSendWork *work = sq_take_work(&qp->sq);
+    while (!QSIMPLEQ_EMPTY(&qp->sq.works)) {
+        g_autofree RnicSendWork *work = sq_take_work(&qp->sq);
 
-        sq_post_cqe(qp, work, status);
-        g_free(work);
-        return true;
+        if (work->opcode != SQ_QUESTION) {
+            sq_post_cqe(qp, work, status);
+            return true;
+        }
     }
     if (!qp->sq.fetched && (!rnic_sq_has_wqe(qp) || !sq_fetch(qp))) {
         return false;
@@ -733,15 +911,24 @@ bool rnic_sq_fail_oldest(RnicQp *qp, enum rnic_wc_status status)
     return true;
 }
 
+static bool sq_about_read(const IwarpTerminate *t)
+{
+    /* RFC 7306 8.2: of an Atomic Request the DDP header only. */
+    bool atomic = t->has_ddp && t->ddp_len == IWARP_DDP_UNTAGGED_LEN &&
+                  iwarp_rdmap_opcode(t->ddp[1]) == IWARP_OP_ATOMIC_REQUEST;
+
+    return t->has_read || atomic ||
+           (t->term & 0xff00) == IWARP_TERM_READ_STAG;
+}
+
 /*
  * After a direct connect the oldest WR: those before it are acknowledged.  Else a
- * Read, if the Terminate is about one, is the oldest (in order), and another WR is
- * only known while it is being sent.
+ * Read or atomic, if the Terminate is about one, is the oldest (in order), and
+ * another WR is only known while it is being sent.
  */
 bool rnic_sq_remote_error(RnicQp *qp, const IwarpTerminate *terminate)
 {
-    bool about_read = terminate->has_read ||
-                      (terminate->term & 0xff00) == IWARP_TERM_READ_STAG;
+    bool about_read = sq_about_read(terminate);
 
     if (qp->direct.connected) {
         bool no_receive = terminate->term == IWARP_TERM_NO_BUFFER &&

@@ -24,17 +24,66 @@ enum {
 
 /* ------------------------------------------------------ the message */
 
-static void begin_response(RnicJob *job, const RnicInboundRead *read)
+static void begin_read_response(RnicQp *qp, const RnicInboundRead *read)
 {
-    job->kind = RNIC_JOB_READ_RESPONSE;
-    job->offset = 0;
-    job->mapping = 0;
-    job->msg = (IwarpTxMessage) {
+    qp->job.mapping = 0;
+    qp->job.msg = (IwarpTxMessage) {
         .opcode = IWARP_OP_READ_RESPONSE,
         .stag = read->request.sink_stag,
-        .to = read->request.sink_to,
+        .to = rnic_extensions_response_to(qp, &read->request),
         .length = read->request.size,
     };
+}
+
+static void response_error(RnicQp *qp, RnicAccessResult result);
+
+/*
+ * The operation is done when its answer is made, so all are done in order (RFC 7306
+ * 5).  False: not now, or the QP has left RTS.
+ */
+static bool begin_atomic_response(RnicQp *qp, const RnicInboundRead *read)
+{
+    const IwarpAtomicRequest *request = &read->atomic_request;
+    IwarpAtomicResponse response = { .request_id = request->request_id };
+    RnicAccessResult result = RNIC_ACCESS_OK;
+
+    switch (rnic_atomic_execute(qp, request, &response.original, &result)) {
+    case RNIC_ATOMIC_DONE:
+        break;
+    case RNIC_ATOMIC_BUSY:
+        rnic_qp_kick(qp);
+        return false;
+    case RNIC_ATOMIC_UNALIGNED:
+        rnic_qp_stream_error(qp, RNIC_AE_ATOMIC_ALIGNMENT, &(IwarpError) {
+            .fault = IWARP_FAULT_REJECTED,
+            .term = IWARP_TERM_STREAM,
+            .echo = read->echo,
+        });
+        return false;
+    case RNIC_ATOMIC_REFUSED:
+        qp->job.offset = 0;
+        response_error(qp, result);
+        return false;
+    }
+    iwarp_atomic_response_encode(&response, qp->job.header);
+    qp->job.msg = (IwarpTxMessage) {
+        .opcode = IWARP_OP_ATOMIC_RESPONSE,
+        .header = qp->job.header,
+        .header_len = IWARP_ATOMIC_RESPONSE_LEN,
+    };
+    return true;
+}
+
+static bool begin_response(RnicQp *qp, const RnicInboundRead *read)
+{
+    if (!read->atomic) {
+        begin_read_response(qp, read);
+    } else if (!begin_atomic_response(qp, read)) {
+        return false;
+    }
+    qp->job.kind = RNIC_JOB_READ_RESPONSE;
+    qp->job.offset = 0;
+    return true;
 }
 
 static bool begin_note(RnicQp *qp)
@@ -54,9 +103,11 @@ static RnicSqStep begin_work(RnicQp *qp)
     if (step == RNIC_SQ_MESSAGE) {
         step = rnic_sq_begin(qp, &qp->job);
     }
-    if (step == RNIC_SQ_MESSAGE) {
-        qp->job.kind = RNIC_JOB_WORK;
+    if (step == RNIC_SQ_MESSAGE || step == RNIC_SQ_QUESTION) {
+        qp->job.kind = step == RNIC_SQ_MESSAGE ? RNIC_JOB_WORK
+                                               : RNIC_JOB_QUESTION;
         qp->job.offset = 0;
+        qp->job.second = false;
     }
     return step;
 }
@@ -72,26 +123,33 @@ static bool next_message(RnicQp *qp, unsigned *messages)
         return true;
     }
     if (read && !job->was_response) {
-        begin_response(job, read);
-        return true;
+        return begin_response(qp, read);
     }
     for (; *messages < MESSAGES_PER_TURN && !rnic_qp_turn_over(qp);
          (*messages)++) {
         switch (begin_work(qp)) {
         case RNIC_SQ_MESSAGE:
+        case RNIC_SQ_QUESTION:
             return true;
         case RNIC_SQ_LOCAL:
             continue;
         case RNIC_SQ_FAILED:
             return false;
         case RNIC_SQ_EMPTY:
-            if (read) {
-                begin_response(job, read);
-            }
-            return read != NULL;
+            return read && begin_response(qp, read);
         }
     }
     return false;
+}
+
+static void response_sent(RnicQp *qp)
+{
+    const RnicInboundRead *read = rnic_reads_head(qp);
+
+    if (!read->atomic) {
+        rnic_extensions_responded(qp, &read->request);
+    }
+    rnic_reads_pop(qp);
 }
 
 static void message_sent(RnicQp *qp)
@@ -104,10 +162,12 @@ static void message_sent(RnicQp *qp)
     if (kind != RNIC_JOB_NOTE) {
         job->was_response = kind == RNIC_JOB_READ_RESPONSE;
     }
-    if (kind == RNIC_JOB_WORK) {
-        rnic_sq_sent(qp);
+    if (kind == RNIC_JOB_WORK && rnic_sq_sent(qp, job)) {
+        job->kind = RNIC_JOB_WORK;
+        job->offset = 0;
+        job->second = true;
     } else if (kind == RNIC_JOB_READ_RESPONSE) {
-        rnic_reads_pop(qp);
+        response_sent(qp);
     }
 }
 

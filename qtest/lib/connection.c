@@ -253,7 +253,9 @@ RnicWr connection_wr(Connection *c, uint8_t opcode, uint64_t wr_id,
         .sge[0] = rnic_sge(&c->mr, offset, length),
     };
 
-    if (opcode == RNIC_SQ_RDMA_WRITE || opcode == RNIC_SQ_RDMA_READ) {
+    if (opcode == RNIC_SQ_RDMA_WRITE || opcode == RNIC_SQ_RDMA_READ ||
+        opcode == RNIC_SQ_WRITE_IMMEDIATE || opcode == RNIC_SQ_FETCH_ADD ||
+        opcode == RNIC_SQ_COMPARE_SWAP) {
         wr.remote_stag = CONNECTION_REMOTE_STAG;
     }
 

@@ -244,7 +244,7 @@ WireMpa direct_peers_request(Connection *c, uint32_t peer_qpn, uint32_t psn)
     return request;
 }
 
-/* The device's own frame has this reason, or zero. */
+/* The device's own frame has this reason, or zero and what it can do. */
 void direct_assert_data(Connection *c, const WireMpa *mpa, uint32_t peer_qpn,
                         uint32_t psn, uint8_t reason)
 {
@@ -252,6 +252,7 @@ void direct_assert_data(Connection *c, const WireMpa *mpa, uint32_t peer_qpn,
 
     private_data(expected, OURS, PEERS, c->qp.number, peer_qpn, psn);
     expected[DIRECT_AT_REASON] = reason;
+    expected[DIRECT_AT_FLAGS] = reason ? 0 : DIRECT_EXTENSIONS;
     g_assert_true(mpa->enhanced);
     g_assert_cmpint(mpa->revision, ==, 2);
     g_assert_cmpmem(mpa->data, mpa->length, expected, DIRECT_DATA_LEN);

@@ -14,11 +14,14 @@ enum {
     /* Private data of the MPA frames: octets, and where what is. */
     DIRECT_DATA_LEN = 56,
     DIRECT_AT_REASON = 5,
+    DIRECT_AT_FLAGS = 6,
     DIRECT_AT_FROM_QPN = 8,
     DIRECT_AT_TO_QPN = 12,
     DIRECT_AT_PSN = 16,
     DIRECT_AT_FROM_GID = 24,
     DIRECT_AT_TO_GID = 40,
+
+    DIRECT_EXTENSIONS = 1,      /* flag: messages of RFC 7306 */
 
     DIRECT_REASON_NO_QP = 1,
     DIRECT_REASON_BUSY = 2,
@@ -91,7 +94,7 @@ WireMpa direct_peers_request(Connection *c, uint32_t peer_qpn, uint32_t psn);
 WirePeer *direct_dialed(Connection *c, int listener, uint32_t peer_qpn,
                         uint32_t psn);
 WireMpa direct_peers_reply(Connection *c, uint32_t peer_qpn, uint32_t psn);
-/* The device's own frame has this reason, or zero. */
+/* The device's own frame has this reason, or zero and what it can do. */
 void direct_assert_data(Connection *c, const WireMpa *mpa, uint32_t peer_qpn,
                         uint32_t psn, uint8_t reason);
 

@@ -939,13 +939,30 @@ void rnic_expect_no_cm(Rnic *r)
 
 /* ------------------------------------------------- posting and completions */
 
+/* What precedes the SGEs: octets, and how many. */
+static uint32_t encode_arguments(const RnicWr *wr, uint8_t *out)
+{
+    struct rnic_atomic_wqe atomic = {
+        .add_swap = cpu_to_le64(wr->add_swap),
+        .compare = cpu_to_le64(wr->compare),
+    };
+
+    if (wr->opcode != RNIC_SQ_FETCH_ADD && wr->opcode != RNIC_SQ_COMPARE_SWAP) {
+        return 0;
+    }
+    memcpy(out, &atomic, sizeof(atomic));
+    return sizeof(atomic);
+}
+
 uint32_t rnic_encode_wr(const RnicWr *wr, uint8_t *wqe)
 {
     bool is_inline = wr->flags & RNIC_WQE_INLINE;
+    uint8_t args[sizeof(struct rnic_atomic_wqe)];
+    uint32_t args_length = encode_arguments(wr, args);
     uint32_t payload = is_inline ? wr->inline_length
                                  : wr->num_sge * sizeof(struct rnic_sge);
-    uint32_t units = DIV_ROUND_UP(sizeof(struct rnic_sq_wqe) + payload,
-                                  RNIC_SQ_UNIT);
+    uint32_t units = DIV_ROUND_UP(sizeof(struct rnic_sq_wqe) + args_length +
+                                  payload, RNIC_SQ_UNIT);
     struct rnic_sq_wqe head = {
         .opcode = wr->opcode,
         .flags = wr->flags,
@@ -960,8 +977,12 @@ uint32_t rnic_encode_wr(const RnicWr *wr, uint8_t *wqe)
 
     g_assert_cmpuint(units, <=, RNIC_SQ_MAX_UNITS);
     memset(wqe, 0, units * RNIC_SQ_UNIT);
+    if (wr->immediate) {
+        memcpy(head.immediate, wr->immediate, sizeof(head.immediate));
+    }
     memcpy(wqe, &head, sizeof(head));
-    memcpy(wqe + sizeof(head),
+    memcpy(wqe + sizeof(head), args, args_length);
+    memcpy(wqe + sizeof(head) + args_length,
            is_inline ? wr->inline_data : (const void *)wr->sge, payload);
     return units;
 }

@@ -353,6 +353,8 @@ typedef struct RnicWr {
     uint64_t remote_to;
     uint32_t remote_stag;
     uint32_t invalidate_stag;
+    const char *immediate;      /* 4 octets; NULL: invalidate_stag */
+    uint64_t add_swap, compare; /* of the atomic opcodes */
     struct rnic_sge sge[RNIC_MAX_SGE];
     const void *inline_data;    /* with RNIC_WQE_INLINE */
     uint32_t inline_length;

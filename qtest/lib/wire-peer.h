@@ -33,6 +33,11 @@ enum {
     WIRE_SEND_SE = 5,
     WIRE_SEND_SE_INVALIDATE = 6,
     WIRE_TERMINATE = 7,
+    /* RFC 7306 */
+    WIRE_IMMEDIATE = 8,
+    WIRE_IMMEDIATE_SE = 9,
+    WIRE_ATOMIC_REQUEST = 10,
+    WIRE_ATOMIC_RESPONSE = 11,
 };
 
 /* Private data octets of RFC 6581, host order. */
