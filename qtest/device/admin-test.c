@@ -921,10 +921,10 @@ static void test_register_rights(void)
         bool lr = access & RNIC_ACCESS_LOCAL_READ;
         bool lw = access & RNIC_ACCESS_LOCAL_WRITE;
         bool rr = access & RNIC_ACCESS_REMOTE_READ;
-        bool rw = access & RNIC_ACCESS_REMOTE_WRITE;
-        bool good = (lr || lw) && (lr || !rr) && (lw || !rw) &&
-                    (lw || !(access & RNIC_ACCESS_READ_SINK)) &&
-                    access < 128;
+        bool writes = access & (RNIC_ACCESS_REMOTE_WRITE |
+                                RNIC_ACCESS_REMOTE_ATOMIC |
+                                RNIC_ACCESS_READ_SINK);
+        bool good = (lr || lw) && (lr || !rr) && (lw || !writes);
         struct rnic_admin_cqe cqe;
         uint16_t status;
 

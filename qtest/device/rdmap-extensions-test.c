@@ -8,6 +8,7 @@
 #include "qemu/bswap.h"
 
 #include "tests/qtest/rnic/lib/direct.h"
+#include "tests/qtest/rnic/lib/stags.h"
 
 #define EXTENSIONS RNIC_FEATURE_RDMAP_EXTENSIONS
 #define ATOMIC_ACCESS (RNIC_TEST_ACCESS_ALL | RNIC_ACCESS_REMOTE_ATOMIC)
@@ -96,7 +97,7 @@ static void get_immediate(WirePeer *peer, uint8_t opcode, uint32_t msn,
 
     get_message(peer, opcode, 0, msn, octets, sizeof(octets));
     g_assert_cmpmem(octets, 4, data, 4);
-    g_assert_cmphex(ldl_be_p(octets + 4), ==, of);
+    g_assert_cmphex((uint32_t)ldl_be_p(octets + 4), ==, of);
 }
 
 /* RFC 7306 figure 4: 52 octets. */
@@ -177,7 +178,7 @@ static void get_response(WirePeer *peer, uint32_t msn, uint32_t id,
     uint8_t octets[12];
 
     get_message(peer, WIRE_ATOMIC_RESPONSE, 3, msn, octets, sizeof(octets));
-    g_assert_cmphex(ldl_be_p(octets), ==, id);
+    g_assert_cmphex((uint32_t)ldl_be_p(octets), ==, id);
     g_assert_cmphex(ldq_be_p(octets + 4), ==, original);
 }
 
@@ -1221,6 +1222,45 @@ static void execute_error(Target *t, const Atomic *a, uint16_t event,
     connection_recycle(t->c);
 }
 
+/* Through a window: its own right counts, which needs the region's LOCAL_WRITE. */
+static void test_window(void)
+{
+    ConnectionOptions options = with_atomics;
+    StagBind bind = { .length = 64, .access = RNIC_ACCESS_REMOTE_ATOMIC };
+    uint32_t local = RNIC_ACCESS_LOCAL_READ | RNIC_ACCESS_MW_BIND;
+    RnicMr region, read_only;
+    Connection *c;
+    Atomic a;
+
+    options.enables |= RNIC_QP_ENABLE_BIND;
+    c = connection_new(&options);
+    rnic_create_mr(c->r, &read_only, c->r->pd, 4096, local);
+    rnic_create_mr(c->r, &region, c->r->pd, 4096,
+                   local | RNIC_ACCESS_LOCAL_WRITE);
+    ask(c);
+    bind.mw = stag_alloc_mw(c->r, c->r->pd, 1);
+    bind.mr = region.stag;
+    bind.va = region.va + 64;
+    g_assert_cmpuint(stag_bind(c, &bind), ==, RNIC_WC_SUCCESS);
+    a = fetch_add(&region, 64, 1, 3);
+    a.stag = bind.mw;
+    put_atomic(c->peer, &a);
+    get_response(c->peer, 1, 1, 0);
+    g_assert_cmphex(mr_word(c, &region, 64), ==, 3);
+    a.to += 64;
+    put_atomic(c->peer, &a);
+    rnic_expect_async(c->r, RNIC_AE_IRRQ_BASE_BOUNDS, c->qp.number);
+    wire_expect_terminate(c->peer, BOUNDS);
+    connection_recycle(c);
+
+    connection_establish(c, &options);
+    bind.mw = stag_alloc_mw(c->r, c->r->pd, 1);
+    bind.mr = read_only.stag;
+    bind.va = read_only.va;
+    g_assert_cmpuint(stag_bind(c, &bind), ==, RNIC_WC_ACCESS_VIOLATION);
+    connection_free(c);
+}
+
 static void test_execute_errors(void)
 {
     Target t;
@@ -1580,6 +1620,7 @@ int main(int argc, char **argv)
     qtest_add_func("rnic/extensions/terminated", test_terminated);
     qtest_add_func("rnic/extensions/execute", test_execute);
     qtest_add_func("rnic/extensions/execute-in-order", test_execute_in_order);
+    qtest_add_func("rnic/extensions/window", test_window);
     qtest_add_func("rnic/extensions/execute-errors", test_execute_errors);
     qtest_add_func("rnic/extensions/execute-not-enabled",
                    test_execute_not_enabled);

@@ -768,6 +768,83 @@ static void test_extensions_sent(void)
     assert_octets(octets, IWARP_ATOMIC_RESPONSE_LEN, answer);
 }
 
+/*
+ * Whole ULPDUs, written by hand: RFC 7306 figures 2 (Immediate Data, queue 0), 3
+ * (Atomic Request, 4.2 and 5.2.1: queue 1) and 5 (Atomic Response, 5.2.2: queue 3).
+ */
+static void test_extension_ulpdus(void)
+{
+    static const IwarpAtomicRequest add = {
+        .atomic_op = IWARP_ATOMIC_FETCH_ADD, .request_id = 0x0a0b0c0d,
+        .stag = 0x00beef01, .to = G_GUINT64_CONSTANT(0x0123456789abcde8),
+        .data = 1, .compare_mask = G_MAXUINT64,
+    };
+    static const IwarpAtomicRequest swap = {
+        .atomic_op = IWARP_ATOMIC_CMP_SWAP, .request_id = 0x0a0b0c0e,
+        .stag = 0x00beef01, .to = 16, .data = 7, .mask = G_MAXUINT64,
+        .compare = 42, .compare_mask = G_MAXUINT64,
+    };
+    static const IwarpAtomicResponse response = {
+        .request_id = 0x0a0b0c0d,
+        .original = G_GUINT64_CONSTANT(0x1122334455667788),
+    };
+    guint8 header[IWARP_RDMAP_HEADER_MAX] = { 0xde, 0xad, 0xbe, 0xef };
+    IwarpTxSegment seg = { .last = true, .header = header };
+    IwarpTx tx = tx_start(0);
+
+    seg.opcode = IWARP_OP_IMMEDIATE;
+    seg.header_len = 8;
+    assert_sends(&tx, &seg, "4148 00000000 00000000 00000001 00000000 "
+                            "deadbeef 00000000");
+    seg.opcode = IWARP_OP_IMMEDIATE_SE;
+    header[7] = 1;
+    assert_sends(&tx, &seg, "4149 00000000 00000000 00000002 00000000 "
+                            "deadbeef 00000001");
+    seg.opcode = IWARP_OP_ATOMIC_REQUEST;
+    seg.header_len = 52;
+    iwarp_atomic_request_encode(&add, header);
+    assert_sends(&tx, &seg, "414a 00000000 00000001 00000001 00000000 "
+                            "00000000 0a0b0c0d 00beef01 0123456789abcde8 "
+                            "0000000000000001 0000000000000000 "
+                            "0000000000000000 ffffffffffffffff");
+    iwarp_atomic_request_encode(&swap, header);
+    assert_sends(&tx, &seg, "414a 00000000 00000001 00000002 00000000 "
+                            "00000002 0a0b0c0e 00beef01 0000000000000010 "
+                            "0000000000000007 ffffffffffffffff "
+                            "000000000000002a ffffffffffffffff");
+    seg.opcode = IWARP_OP_ATOMIC_RESPONSE;
+    seg.header_len = 12;
+    iwarp_atomic_response_encode(&response, header);
+    assert_sends(&tx, &seg, "414b 00000000 00000003 00000001 00000000 "
+                            "0a0b0c0d 1122334455667788");
+}
+
+/* What was not agreed is refused until it is. */
+static void test_accept(void)
+{
+    g_autofree guint8 *buffer = g_malloc(IWARP_RX_BUFFER_MIN);
+    g_autoptr(GByteArray) octets = stream(
+        "4148 00000000 00000000 00000001 00000000 0102030405060708");
+    g_autoptr(GString) log = g_string_new(NULL);
+    IwarpRxConfig config = {
+        .buffer = buffer, .buffer_size = IWARP_RX_BUFFER_MIN,
+        .opcodes = IWARP_OPS_RFC5040,
+    };
+    IwarpRx rx;
+
+    g_assert_true(iwarp_rx_init(&rx, &config));
+    iwarp_rx_feed(&rx, octets->data, octets->len);
+    rx_drain(&rx, log);
+    g_assert_cmpint(rx.error.fault, ==, IWARP_FAULT_OPCODE_REFUSED);
+
+    g_assert_true(iwarp_rx_init(&rx, &config));
+    iwarp_rx_accept(&rx, IWARP_OPS_IMMEDIATE);
+    iwarp_rx_feed(&rx, octets->data, octets->len);
+    rx_drain(&rx, log);
+    g_assert_cmpint(rx.error.fault, ==, IWARP_FAULT_NONE);
+    g_assert_cmpuint(rx.segment.opcode, ==, IWARP_OP_IMMEDIATE);
+}
+
 /* RFC 7306: FetchAdd field by field, CmpSwap under its masks. */
 static void test_atomic_apply(void)
 {
@@ -852,6 +929,8 @@ int main(int argc, char **argv)
                     test_read_request_received);
     g_test_add_func("/iwarp/ddp/extensions", test_extensions);
     g_test_add_func("/iwarp/ddp/extensions-sent", test_extensions_sent);
+    g_test_add_func("/iwarp/ddp/extension-ulpdus", test_extension_ulpdus);
+    g_test_add_func("/iwarp/ddp/accept", test_accept);
     g_test_add_func("/iwarp/ddp/atomic-apply", test_atomic_apply);
     g_test_add_func("/iwarp/ddp/codecs", test_codecs);
     return g_test_run();

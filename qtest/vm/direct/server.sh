@@ -30,6 +30,7 @@ say "1,000 QPs of one program"
 by-hand-many "$device" || fail "by-hand-many"
 by-hand-rights "$device" || fail "by-hand-rights"
 by-hand-errors "$device" || fail "by-hand-errors"
+by-hand-atomics "$device" || fail "by-hand-atomics"
 
 say "perftest"
 for step in $perftests; do

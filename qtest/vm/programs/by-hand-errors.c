@@ -69,7 +69,7 @@ static void connect_pair(uint8_t rnr_retry)
 		by_hand_rtr(&pair.adapter, pair.qps[i], pair.qps[!i]->qp_num,
 			    0);
 	for (i = 0; i < 2; i++)
-		by_hand_rts_with(pair.qps[i], 0, rnr_retry);
+		by_hand_rts_with(&pair.adapter, pair.qps[i], 0, rnr_retry);
 }
 
 static void free_pair(void)

@@ -72,7 +72,7 @@ static void connect_all(void)
 			    many.qps[i ^ 1]->qp_num, i ^ 1);
 	say("all in RTR");
 	for (i = 0; i < many.count; i++)
-		by_hand_rts(many.qps[i], i);
+		by_hand_rts(&many.adapter, many.qps[i], i);
 	say("all in RTS");
 }
 

@@ -71,7 +71,7 @@ static void connect_pair(int access)
 		by_hand_rtr(&pair.adapter, pair.qps[i], pair.qps[!i]->qp_num,
 			    0);
 	for (i = 0; i < 2; i++)
-		by_hand_rts(pair.qps[i], 0);
+		by_hand_rts(&pair.adapter, pair.qps[i], 0);
 	check_told(access);
 }
 

@@ -107,24 +107,25 @@ void by_hand_rtr(struct by_hand *h, struct ibv_qp *qp, uint32_t peer_qpn,
 		.dest_qp_num = peer_qpn,
 		.rq_psn = rq_psn,
 		.path_mtu = IBV_MTU_1024,
-		.max_dest_rd_atomic = 1,
+		.max_dest_rd_atomic = h->reads ? h->reads : 1,
 	};
 
 	move(qp, &attr, IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
 	     IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
 }
 
-void by_hand_rts(struct ibv_qp *qp, uint32_t sq_psn)
+void by_hand_rts(struct by_hand *h, struct ibv_qp *qp, uint32_t sq_psn)
 {
-	by_hand_rts_with(qp, sq_psn, 7);
+	by_hand_rts_with(h, qp, sq_psn, 7);
 }
 
-void by_hand_rts_with(struct ibv_qp *qp, uint32_t sq_psn, uint8_t rnr_retry)
+void by_hand_rts_with(struct by_hand *h, struct ibv_qp *qp, uint32_t sq_psn,
+		      uint8_t rnr_retry)
 {
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_RTS,
 		.sq_psn = sq_psn,
-		.max_rd_atomic = 1,
+		.max_rd_atomic = h->reads ? h->reads : 1,
 		.timeout = 20,
 		.retry_cnt = 7,
 		.rnr_retry = rnr_retry,

@@ -13,6 +13,7 @@ struct by_hand {
 	struct ibv_pd *pd;
 	union ibv_gid gid;	/* of an IPv4 address */
 	int gid_index;
+	uint8_t reads;		/* outstanding per QP; 0: 1 */
 };
 
 /* All of these end the program, with a clear line, when something fails. */
@@ -27,7 +28,8 @@ struct ibv_qp *by_hand_qp(struct by_hand *h, struct ibv_cq *cq,
 void by_hand_init(struct ibv_qp *qp, int access);
 void by_hand_rtr(struct by_hand *h, struct ibv_qp *qp, uint32_t peer_qpn,
 		 uint32_t rq_psn);
-void by_hand_rts(struct ibv_qp *qp, uint32_t sq_psn);
-void by_hand_rts_with(struct ibv_qp *qp, uint32_t sq_psn, uint8_t rnr_retry);
+void by_hand_rts(struct by_hand *h, struct ibv_qp *qp, uint32_t sq_psn);
+void by_hand_rts_with(struct by_hand *h, struct ibv_qp *qp, uint32_t sq_psn,
+		      uint8_t rnr_retry);
 
 #endif
