@@ -837,6 +837,35 @@ static void test_wire_errors(void)
     connection_free(c);
 }
 
+/* From an S-RQ, as a Send. */
+static void test_receive_from_srq(void)
+{
+    Rnic *r = rnic_boot_up(",mpa-rtr=off");
+    RnicSrqInit init = rnic_srq_default(r);
+    ConnectionOptions options = { };
+    struct rnic_sge sge;
+    Connection *c;
+    RnicSrq srq;
+
+    rnic_create_srq(r, &srq, &init);
+    options.srq = &srq;
+    c = connection_prepare_on(r, &options);
+    connection_establish(c, &options);
+    sge = rnic_sge(&c->mr, 0, LENGTH);
+    rnic_post_srq_recv(r, &srq, 1, 1, &sge);
+    rnic_post_srq_recv(r, &srq, 2, 1, &sge);
+    ask(c);
+    ask(c);                     /* who asks again is answered again */
+    put_write(c, 1000);
+    put_immediate(c->peer, WIRE_IMMEDIATE, "abcd", OF_WRITE);
+    expect_received(c, 1, 1000, RNIC_SQ_WRITE_IMMEDIATE,
+                    RNIC_CQE_IMMEDIATE | RNIC_CQE_SRQ, "abcd");
+    put_immediate(c->peer, WIRE_IMMEDIATE, "efgh", OF_SEND);
+    wire_put_send(c->peer, WIRE_SEND, 0, "data", 4);
+    expect_received(c, 2, 4, 0, RNIC_CQE_IMMEDIATE | RNIC_CQE_SRQ, "efgh");
+    connection_free(c);
+}
+
 /* RFC 7306 6.4: as of a Send. */
 static void test_no_receive(void)
 {
@@ -1486,11 +1515,10 @@ static void test_pair_direct(void)
     direct_pair_free(&pair.p);
 }
 
-/* Connected by the guests' connection managers: the first WR asks. */
-static void test_pair_cm(void)
+/* As the guests' connection managers do it. */
+static void pair_connect_by_cm(Pair *pair)
 {
-    Pair pair = pair_up();
-    Connection *a = pair.p.a, *b = pair.p.b;
+    Connection *a = pair->p.a, *b = pair->p.b;
     uint16_t port = wire_free_port(PEERS);
     struct rnic_cm_event event;
     uint32_t listener;
@@ -1504,9 +1532,42 @@ static void test_pair_cm(void)
                                      4, 4, 2, NULL, 0), ==, RNIC_ST_OK);
     rnic_expect_cm(a->r, RNIC_CM_CONNECT_REPLY);
     rnic_expect_cm(b->r, RNIC_CM_ESTABLISHED);
-    assert_pair_works(&pair);
     g_assert_cmpuint(rnic_admin_object(b->r, RNIC_ADMIN_CM_UNLISTEN, listener),
                      ==, RNIC_ST_OK);
+}
+
+static void test_pair_cm(void)
+{
+    Pair pair = pair_up();
+
+    pair_connect_by_cm(&pair);
+    assert_pair_works(&pair);
+    direct_pair_free(&pair.p);
+}
+
+/* Both ends ask at the same time, and each is answered. */
+static void test_pair_both_ask(void)
+{
+    Pair pair = pair_up();
+    Connection *ends[2] = { pair.p.a, pair.p.b };
+
+    pair_connect_by_cm(&pair);
+    for (unsigned round = 0; round < 20; round++) {
+        for (unsigned i = 0; i < 2; i++) {
+            connection_recv(ends[i], round, 8192, LENGTH);
+        }
+        for (unsigned i = 0; i < 2; i++) {
+            post_immediate(ends[i], RNIC_SQ_SEND_IMMEDIATE, round, "abcd");
+        }
+        for (unsigned i = 0; i < 2; i++) {
+            rnic_expect_cqe(ends[i]->r, &ends[i]->send_cq, round,
+                            RNIC_WC_SUCCESS);
+            expect_received(ends[i], round, LENGTH, 0, RNIC_CQE_IMMEDIATE,
+                            "abcd");
+        }
+    }
+    direct_assert_quiet(ends[0]);
+    direct_assert_quiet(ends[1]);
     direct_pair_free(&pair.p);
 }
 
@@ -1606,6 +1667,7 @@ int main(int argc, char **argv)
     qtest_add_func("rnic/extensions/send-bad", test_send_bad);
     qtest_add_func("rnic/extensions/receive-write", test_receive_write);
     qtest_add_func("rnic/extensions/receive-send", test_receive_send);
+    qtest_add_func("rnic/extensions/receive-from-srq", test_receive_from_srq);
     qtest_add_func("rnic/extensions/wire-errors", test_wire_errors);
     qtest_add_func("rnic/extensions/no-receive", test_no_receive);
     qtest_add_func("rnic/extensions/fetch-add", test_fetch_add);
@@ -1629,6 +1691,7 @@ int main(int argc, char **argv)
     qtest_add_func("rnic/extensions/rights", test_rights);
     qtest_add_func("rnic/extensions/pair-direct", test_pair_direct);
     qtest_add_func("rnic/extensions/pair-cm", test_pair_cm);
+    qtest_add_func("rnic/extensions/pair-both-ask", test_pair_both_ask);
     qtest_add_func("rnic/extensions/pair-receive-later",
                    test_pair_receive_later);
     qtest_add_func("rnic/extensions/pair-errors", test_pair_errors);
