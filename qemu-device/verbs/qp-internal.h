@@ -31,6 +31,7 @@ typedef struct RnicSendWork {
     uint32_t end;               /* SQ consumer index behind it, units */
     uint8_t opcode;
     bool signaled;
+    bool question;              /* no WR, but the Read of extensions.h: no CQE */
     bool done;                  /* or, where a message has a number, delivered */
     uint64_t message;           /* after a direct connect: its number from 1 (the
                                  * last one's, of two); of a Read or atomic, of

@@ -20,8 +20,6 @@ enum {
      * peer does not answer they would take the host's memory.
      */
     WORKS_MAX = 1024,
-    /* A work that is not a WR: the question of extensions.h. */
-    SQ_QUESTION = 0,
     KNOWN_FLAGS = RNIC_WQE_SIGNALED | RNIC_WQE_SOLICITED |
                   RNIC_WQE_READ_FENCE | RNIC_WQE_LOCAL_FENCE |
                   RNIC_WQE_INLINE,
@@ -193,7 +191,7 @@ static void sq_post_cqe(RnicQp *qp, const RnicSendWork *work,
         .opcode = work->opcode,
     };
 
-    if (work->opcode == SQ_QUESTION) {
+    if (work->question) {
         return;
     }
     if (!rnic_qp_post_cqe(qp, qp->send_cq, &cqe) &&
@@ -207,7 +205,7 @@ static bool sq_is_read_type(uint8_t opcode)
 {
     return opcode == RNIC_SQ_RDMA_READ ||
            opcode == RNIC_SQ_RDMA_READ_INVALIDATE ||
-           opcode == SQ_QUESTION || sq_is_atomic_type(opcode);
+           sq_is_atomic_type(opcode);
 }
 
 /* The first Read is done, or leaves undone: the next one is the first. */
@@ -550,7 +548,8 @@ static void sq_begin_question(RnicQp *qp, RnicJob *job)
     RnicSendWork work = {
         .start = qp->sq.consumer,
         .end = qp->sq.consumer,
-        .opcode = SQ_QUESTION,
+        .opcode = RNIC_SQ_RDMA_READ,
+        .question = true,
         .message = qp->direct.sent,
     };
 
@@ -849,7 +848,7 @@ void rnic_sq_read_done(RnicQp *qp, uint64_t to)
     const RnicSendWork *work = qp->sq.read;
     enum rnic_wc_status status = RNIC_WC_SUCCESS;
 
-    if (work->opcode == SQ_QUESTION) {
+    if (work->question) {
         rnic_extensions_answered(qp, to);
     } else if (work->opcode == RNIC_SQ_RDMA_READ_INVALIDATE) {
         status = sq_do_invalidate(qp, work->sink_stag);
@@ -896,7 +895,7 @@ bool rnic_sq_fail_oldest(RnicQp *qp, enum rnic_wc_status status)
     while (!QSIMPLEQ_EMPTY(&qp->sq.works)) {
         g_autofree RnicSendWork *work = sq_take_work(&qp->sq);
 
-        if (work->opcode != SQ_QUESTION) {
+        if (!work->question) {
             sq_post_cqe(qp, work, status);
             return true;
         }
