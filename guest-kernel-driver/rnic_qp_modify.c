@@ -150,20 +150,24 @@ static u32 rnic_qp_enables(const struct rnic_qp *qp, int access)
 	return enables;
 }
 
+#define RNIC_IW_CM_ACCESS	(IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_WRITE)
+
 /*
  * rdma_cm takes the QP of a connecting side to INIT with no access at all, and
  * never changes that, but a peer that reads and writes is expected to succeed.
- * So with a change of state nothing means all; without, it means nothing. A QP
- * that is moved by hand gets what it asked for when it goes to RTR.
+ * So with a change of state nothing means all; without, it means nothing. Of the
+ * accepting side it names reads and writes; iw_cm knows no atomics, and the right
+ * to them is the region's to give. A QP that is moved by hand gets what it asked
+ * for when it goes to RTR.
  */
 static u32 rnic_qp_access_enables(const struct rnic_qp *qp,
 				  const struct ib_qp_attr *attr, int mask)
 {
 	int access = attr->qp_access_flags;
 
-	if (!access && (mask & IB_QP_STATE) && !qp->direct)
-		access = IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_WRITE |
-			 IB_ACCESS_REMOTE_ATOMIC;
+	if ((!access || access == RNIC_IW_CM_ACCESS) &&
+	    (mask & IB_QP_STATE) && !qp->direct)
+		access = RNIC_IW_CM_ACCESS | IB_ACCESS_REMOTE_ATOMIC;
 	return rnic_qp_enables(qp, access);
 }
 
