@@ -21,8 +21,9 @@
 
 /*
  * The process maps its doorbell page with
- *	mmap(NULL, db_mmap_length, PROT_WRITE, MAP_SHARED, cmd_fd, db_mmap_key)
- * and finds the RNIC_DB_* registers at db_offset in the mapping.
+ *	mmap(NULL, db_mmap_length, PROT_READ | PROT_WRITE, MAP_SHARED, cmd_fd,
+ *	     db_mmap_key)
+ * (PROT_READ for RNIC_DB_CLOCK), and finds the RNIC_DB_* registers at db_offset in the mapping.
  */
 struct rnic_uresp_alloc_ucontext {
 	__aligned_u64 db_mmap_key;	/* offset to give to mmap() */
@@ -48,11 +49,12 @@ enum rnic_query_context_attrs {
 
 /*
  * Queue memory belongs to the process: buf_addr is aligned to the system's
- * page size, buf_length counts octets and is at most 64 MiB.  The record
+ * page size, buf_length counts octets and is at most 128 MiB.  The record
  * (RNIC_QUEUE_RECORD_SIZE octets) is at offset 0, rings are at the offsets
  * given: multiples of 64, not overlapping one another or the record, and
  * inside the buffer.  The process zeroes the memory before the call and keeps
- * it until the object is destroyed.  Depths are powers of two.
+ * it until the object is destroyed, or resized with new memory.  Depths are powers
+ * of two.
  */
 struct rnic_ureq_create_cq {
 	__aligned_u64 buf_addr;

@@ -37,6 +37,7 @@
 				 RNIC_FEATURE_CQ_MODERATION | \
 				 RNIC_FEATURE_IGNORE_OVERRUN | \
 				 RNIC_FEATURE_TIMESTAMP | \
+				 RNIC_FEATURE_BIND_WITHOUT_RIGHTS | \
 				 RNIC_FEATURE_RDMAP_EXTENSIONS | \
 				 RNIC_FEATURE_STAG_ZERO)
 
@@ -162,6 +163,7 @@ static inline void rnic_firmware_version(struct rnic_dev *dev, char *str,
 	snprintf(str, size, "%u.%u", version >> 16, version & 0xffff);
 }
 
+/* Any of them. */
 static inline bool rnic_has(const struct rnic_dev *dev, u64 feature)
 {
 	return dev->features & feature;

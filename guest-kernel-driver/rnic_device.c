@@ -24,7 +24,8 @@ static u64 rnic_device_cap_flags(const struct rnic_dev *dev)
 		flags |= IB_DEVICE_MEM_WINDOW | IB_DEVICE_MEM_WINDOW_TYPE_2B;
 	if (rnic_has(dev, RNIC_FEATURE_RESIZE_QP))
 		flags |= IB_DEVICE_RESIZE_MAX_WR;
-	if (rnic_has(dev, RNIC_FEATURE_RESIZE_QP | RNIC_FEATURE_SRQ))
+	if (rnic_has(dev, RNIC_FEATURE_RESIZE_QP) &&
+	    rnic_has(dev, RNIC_FEATURE_SRQ))
 		flags |= IB_DEVICE_SRQ_RESIZE;
 	return flags;
 }

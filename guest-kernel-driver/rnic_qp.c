@@ -58,7 +58,9 @@ static u32 rnic_qp_enables(struct rnic_dev *dev,
 	if (attr->srq)
 		enables |= RNIC_QP_LAST_WQE_EVENT;
 	if (rnic_has(dev, RNIC_FEATURE_MEMORY_WINDOW))
-		enables |= RNIC_QP_ENABLE_BIND | RNIC_QP_BIND_WITHOUT_RIGHTS;
+		enables |= RNIC_QP_ENABLE_BIND;
+	if (rnic_has(dev, RNIC_FEATURE_BIND_WITHOUT_RIGHTS))
+		enables |= RNIC_QP_BIND_WITHOUT_RIGHTS;
 	if (!user && rnic_has(dev, RNIC_FEATURE_STAG_ZERO |
 				   RNIC_FEATURE_FAST_REGISTER))
 		enables |= RNIC_QP_PRIVILEGED;

@@ -14,6 +14,7 @@
 
 #include "rnic.h"
 #include "rnic_commands.h"
+#include "rnic_udata.h"
 #include "rnic_verbs.h"
 
 #define RNIC_FLUSH_TIMEOUT	(5 * HZ)
@@ -280,6 +281,11 @@ int rnic_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	/* All or nothing, so what resizes comes alone. */
 	if ((mask & IB_QP_CAP) && mask != IB_QP_CAP)
 		return -EINVAL;
+	if (!(mask & IB_QP_CAP)) {
+		ret = rnic_udata_none(udata);
+		if (ret)
+			return ret;
+	}
 	mutex_lock(&qp->modify_lock);
 	ret = mask & IB_QP_CAP ? rnic_qp_resize(qp, udata) :
 				 rnic_qp_modify_locked(qp, attr, mask);

@@ -14,7 +14,8 @@
 struct ib_umem;
 struct rnic_dev;
 
-#define RNIC_MAX_QUEUE_MEMORY	(64 << 20)
+/* The deepest CQ with timestamps, and its record. */
+#define RNIC_MAX_QUEUE_MEMORY	(128 << 20)
 
 struct rnic_queue {
 	struct ib_umem *umem;		/* a process's memory, or */

@@ -94,7 +94,7 @@ struct rnic_td;
 /* A protection domain, or a parent domain. */
 struct rnic_pd {
 	struct ibv_pd pd;
-	_Atomic(unsigned int) users;	/* parent domains, or memory of alloc */
+	_Atomic(unsigned int) users;	/* parent domains, or memory of queues */
 	/* A parent domain's only: */
 	struct rnic_pd *protection_domain;
 	struct rnic_td *td;		/* NULL: none */

@@ -678,16 +678,29 @@ static void end_before(struct rnic_cq *cq, const struct rnic_cq_ring *ring,
 	if (before) {
 		before->end = end;
 		before->ended = true;
+		/* Where overruns are ignored, the rest has been overwritten. */
+		if (end - before->consumer > before->depth)
+			before->consumer = end - before->depth;
 	}
 	unlock_cq(cq);
 }
 
-/* The device does not use it, and has not. */
-static void remove_ring(struct rnic_cq *cq, const struct rnic_cq_ring *ring)
+/*
+ * The kernel says that the ring is not used. It may be all the same, if the answer
+ * of the device got lost: then it stays, and false is returned.
+ */
+static bool remove_ring(struct rnic_cq *cq, struct rnic_cq_ring *ring)
 {
+	struct rnic_cq_ring *before;
+	bool unused;
+
 	lock_cq(cq);
-	ring_before(cq, ring)->next = NULL;
+	before = ring_before(cq, ring);
+	unused = before && !valid_cqe(ring, 0);
+	if (unused)
+		before->next = NULL;
 	unlock_cq(cq);
+	return unused;
 }
 
 static int resize_in_kernel(struct rnic_cq *cq, struct rnic_cq_ring *ring,
@@ -708,10 +721,10 @@ static int resize_in_kernel(struct rnic_cq *cq, struct rnic_cq_ring *ring,
 	add_ring(cq, ring);
 	ret = ibv_cmd_resize_cq(&cq->vcq.cq, cqe, &cmd.ibv_cmd, sizeof(cmd),
 				&resp.ibv_resp, sizeof(resp));
-	if (ret)
-		remove_ring(cq, ring);
-	else
+	if (!ret)
 		end_before(cq, ring, resp.drv_payload.end);
+	else if (!remove_ring(cq, ring))
+		ret = 0;
 	return ret;
 }
 

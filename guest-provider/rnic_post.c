@@ -248,7 +248,9 @@ void rnic_wqe_atomic(struct rnic_qp *qp, uint64_t compare_add, uint64_t swap)
 	copy_in(qp, sizeof(*qp->wqe), &atomic, sizeof(atomic));
 }
 
-static uint8_t bind_access(unsigned int mw_access_flags)
+/* Without atomics their right is none, as at registration. */
+static uint8_t bind_access(struct rnic_context *ctx,
+			   unsigned int mw_access_flags)
 {
 	uint8_t access = 0;
 
@@ -256,7 +258,8 @@ static uint8_t bind_access(unsigned int mw_access_flags)
 		access |= RNIC_ACCESS_REMOTE_READ;
 	if (mw_access_flags & IBV_ACCESS_REMOTE_WRITE)
 		access |= RNIC_ACCESS_REMOTE_WRITE;
-	if (mw_access_flags & IBV_ACCESS_REMOTE_ATOMIC)
+	if ((mw_access_flags & IBV_ACCESS_REMOTE_ATOMIC) &&
+	    rnic_has_feature(ctx, RNIC_FEATURE_RDMAP_EXTENSIONS))
 		access |= RNIC_ACCESS_REMOTE_ATOMIC;
 	if (mw_access_flags & IBV_ACCESS_ZERO_BASED)
 		access |= RNIC_ACCESS_ZERO_BASED;
@@ -271,7 +274,8 @@ void rnic_wqe_bind(struct rnic_qp *qp, uint32_t rkey,
 		.mr_stag = htole32(info->mr->lkey),
 		.va = htole64(info->addr),
 		.length = htole64(info->length),
-		.access = bind_access(info->mw_access_flags),
+		.access = bind_access(to_rctx(qp->vqp.qp.context),
+				      info->mw_access_flags),
 	};
 
 	copy_in(qp, sizeof(*qp->wqe), &bind, sizeof(bind));

@@ -121,6 +121,7 @@ typedef uint16_t __be16;
 #define RNIC_FEATURE_CQ_MODERATION	(1ULL << 17)
 #define RNIC_FEATURE_IGNORE_OVERRUN	(1ULL << 18)	/* RNIC_CQ_IGNORE_OVERRUN */
 #define RNIC_FEATURE_TIMESTAMP		(1ULL << 19)	/* RNIC_CQ_TIMESTAMP, clock */
+#define RNIC_FEATURE_BIND_WITHOUT_RIGHTS (1ULL << 20)	/* RNIC_QP_BIND_WITHOUT_... */
 
 #define RNIC_CONTROL_ENABLE	(1u << 0)	/* 0 to 1 starts the admin queue */
 #define RNIC_CONTROL_RESET	(1u << 1)	/* self-clearing function reset */
@@ -740,7 +741,7 @@ enum rnic_admin_status {
 #define RNIC_QP_ENABLE_ATOMIC		(1u << 7)
 /*
  * BIND_MW may give a window no remote right, as InfiniBand's may (manual,
- * deviations).
+ * deviations).  With RNIC_FEATURE_BIND_WITHOUT_RIGHTS.
  */
 #define RNIC_QP_BIND_WITHOUT_RIGHTS	(1u << 8)
 

@@ -470,6 +470,8 @@ static IwarpMpaPolicy direct_policy(const RnicState *s, uint16_t ird,
     policy.revision = IWARP_MPA_REVISION_MAX;
     policy.enhanced = true;
     policy.peer_to_peer = true;
+    /* Acknowledgements are found behind a Send that waits, but not with markers. */
+    policy.markers = false;
     return policy;
 }
 

@@ -22,6 +22,7 @@ uint64_t rnic_device_features(const RnicState *s)
            RNIC_FEATURE_DIRECT_CONNECT | RNIC_FEATURE_RESIZE_CQ |
            RNIC_FEATURE_RESIZE_QP | RNIC_FEATURE_CQ_MODERATION |
            RNIC_FEATURE_IGNORE_OVERRUN | RNIC_FEATURE_TIMESTAMP |
+           RNIC_FEATURE_BIND_WITHOUT_RIGHTS |
            (s->config.rdmap_extensions && RNIC_DMA_HAS_ATOMIC64
             ? RNIC_FEATURE_RDMAP_EXTENSIONS : 0);
 }

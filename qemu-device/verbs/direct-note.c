@@ -97,14 +97,15 @@ static bool direct_note_acknowledged(RnicQp *qp, uint64_t value)
     return true;
 }
 
-/* A false note is an error when its turn comes. */
-void rnic_direct_note_look_ahead(RnicQp *qp)
+/* A false note is an error when its turn comes.  A completion may fail, and the
+ * stream end with that. */
+void rnic_direct_note_look_ahead(RnicQp *qp, size_t *at)
 {
     IwarpSegment seg;
     uint64_t messages;
-    size_t at = 0;
 
-    while (iwarp_rx_look_ahead(&qp->stream->rx, &at, &seg)) {
+    while (qp->state == RNIC_QPS_RTS &&
+           iwarp_rx_look_ahead(&qp->stream->rx, at, &seg)) {
         if (rnic_direct_note_is(qp, &seg) &&
             seg.to >> NOTE_VALUE_BITS == NOTE_DELIVERED &&
             direct_note_messages(&qp->direct, seg.to & NOTE_VALUE_MASK,
@@ -133,7 +134,8 @@ void rnic_direct_note_delivered(RnicQp *qp)
 {
     RnicDirectQp *d = &qp->direct;
 
-    if (d->connected && d->delivered++ == d->delivered_told) {
+    if (d->connected && qp->state == RNIC_QPS_RTS &&
+        d->delivered++ == d->delivered_told) {
         rnic_qp_kick(qp);
     }
 }

@@ -81,6 +81,7 @@ typedef struct RnicReceiveWait {
     bool waits;
     int64_t since_ms;           /* of the guest's time */
     int64_t look_ms;            /* until the next look, as last */
+    size_t looked_at;           /* what has come behind it has been, up to here */
 } RnicReceiveWait;
 
 /* read-queue.c: a Read or Atomic Request of the peer that waits to be answered. */
@@ -363,8 +364,8 @@ bool rnic_direct_note_is(const RnicQp *qp, const IwarpSegment *seg);
 /* One has come.  False: it says what cannot be. */
 bool rnic_direct_note_received(RnicQp *qp, const IwarpSegment *seg);
 /* Of the notes behind a Send that waits for a receive, which cannot be taken yet,
- * acknowledgements count. */
-void rnic_direct_note_look_ahead(RnicQp *qp);
+ * acknowledgements count.  @at: see iwarp_rx_look_ahead(). */
+void rnic_direct_note_look_ahead(RnicQp *qp, size_t *at);
 /* A Send or Write of the peer is delivered. */
 void rnic_direct_note_delivered(RnicQp *qp);
 

@@ -174,6 +174,9 @@ void rnic_qp_lose_stream(RnicQp *qp, bool abort)
 {
     if (qp->rq.taken) {
         rnic_rq_flush(qp, 1);
+        if (qp->state != RNIC_QPS_RTS) {
+            return;             /* there was no room for its CQE */
+        }
     }
     rnic_qp_drop_stream(qp, abort);
     qp_set_state(qp, RNIC_QPS_IDLE);

@@ -286,7 +286,9 @@ static bool qp_enables_known(const RnicState *s, uint32_t enables)
 {
     return !(enables & ~KNOWN_ENABLES) &&
            (!(enables & RNIC_QP_ENABLE_ATOMIC) ||
-            rnic_accepted(s, RNIC_FEATURE_RDMAP_EXTENSIONS));
+            rnic_accepted(s, RNIC_FEATURE_RDMAP_EXTENSIONS)) &&
+           (!(enables & RNIC_QP_BIND_WITHOUT_RIGHTS) ||
+            rnic_accepted(s, RNIC_FEATURE_BIND_WITHOUT_RIGHTS));
 }
 
 static enum rnic_admin_status qp_check_create(RnicState *s,

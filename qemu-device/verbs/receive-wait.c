@@ -18,6 +18,8 @@ enum {
     /* A post to an RQ rings; that to an S-RQ is found by looking. */
     LOOK_MIN_MS = 1,
     LOOK_MAX_MS = 64,
+
+    US_PER_MS = 1000,
 };
 
 static int64_t receive_wait_now(void)
@@ -38,7 +40,7 @@ static int64_t receive_wait_limit(const RnicQp *qp)
     }
     return d->peer_rnr_retry == RNIC_RNR_RETRY_FOR_EVER
            ? INT64_MAX
-           : DIV_ROUND_UP(d->peer_rnr_retry * d->rnr_timer_us, SCALE_US);
+           : DIV_ROUND_UP(d->peer_rnr_retry * d->rnr_timer_us, US_PER_MS);
 }
 
 static int64_t receive_wait_left(const RnicQp *qp)
@@ -65,7 +67,7 @@ static void receive_wait_look_ahead(RnicQp *qp)
 {
     bool goes_on = rnic_receive_ahead(qp);
 
-    rnic_direct_note_look_ahead(qp);
+    rnic_direct_note_look_ahead(qp, &qp->receive_wait.looked_at);
     if (!goes_on && qp->state == RNIC_QPS_RTS) {
         rnic_direct_qp_stream_ended(qp, true);
     }

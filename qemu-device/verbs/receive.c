@@ -208,14 +208,19 @@ static void place_payload(RnicQp *qp)
 
 /* ------------------------------------------------ start of a segment */
 
+/* The stream, and @seg with it, may be gone behind this. */
+static void start_note(RnicQp *qp, const IwarpSegment *seg)
+{
+    if (!rnic_direct_note_received(qp, seg)) {
+        fail(qp, RNIC_AE_TAGGED_BASE_BOUNDS, IWARP_TERM_TAGGED_BOUNDS);
+    }
+}
+
 static void start_write(RnicQp *qp, const IwarpSegment *seg)
 {
     RnicAccessResult result;
     RnicTarget target;
 
-    if (rnic_direct_note_is(qp, seg) && !rnic_direct_note_received(qp, seg)) {
-        fail(qp, RNIC_AE_TAGGED_BASE_BOUNDS, IWARP_TERM_TAGGED_BOUNDS);
-    }
     if (seg->payload_len == 0) {
         return;
     }
@@ -396,7 +401,11 @@ static void start_segment(RnicQp *qp)
     first_fpdu(qp);
     switch (seg->opcode) {
     case IWARP_OP_WRITE:
-        start_write(qp, seg);
+        if (rnic_direct_note_is(qp, seg)) {
+            start_note(qp, seg);
+        } else {
+            start_write(qp, seg);
+        }
         break;
     case IWARP_OP_READ_RESPONSE:
         start_read_response(qp, seg);

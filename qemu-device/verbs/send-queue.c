@@ -308,6 +308,21 @@ static void sq_await_acknowledgement(RnicQp *qp)
     sq_append_work(qp, &work);
 }
 
+/* Flush up to @max of the works; returns how many. */
+static unsigned sq_flush_works(RnicQp *qp, unsigned max)
+{
+    unsigned n = 0;
+
+    while (n < max && !QSIMPLEQ_EMPTY(&qp->sq.works)) {
+        g_autofree RnicSendWork *work = sq_take_work(&qp->sq);
+
+        /* Also what was sent, but behind a Read that did not come back. */
+        sq_post_cqe(qp, work, RNIC_WC_FLUSHED);
+        n++;
+    }
+    return n;
+}
+
 /* The WR in sq.wqe fails; everything before it is complete. */
 static void sq_fail_head(RnicQp *qp, enum rnic_wc_status status)
 {
@@ -805,16 +820,29 @@ void rnic_sq_acknowledged(RnicQp *qp)
     rnic_qp_kick(qp);           /* what waited for these may begin */
 }
 
+/* Some of the message has been sent: nothing can wait for those before it. */
 void rnic_sq_source_error(RnicQp *qp, RnicAccessResult result)
 {
+    sq_flush_works(qp, UINT_MAX);
     sq_fail_head(qp, rnic_access_status(result));
 }
 
 /* ----------------------------------------------------------- reads */
 
+/* Its request is still to be sent. */
+static bool sq_read_is_begun(const RnicQp *qp, const RnicSendWork *read)
+{
+    return read->question ? qp->job.kind == RNIC_JOB_QUESTION
+                          : qp->job.kind == RNIC_JOB_WORK &&
+                            read->start == qp->sq.consumer;
+}
+
+/* No peer can answer what it has not been asked. */
 RnicSendWork *rnic_sq_current_read(RnicQp *qp)
 {
-    return qp->sq.read;
+    RnicSendWork *read = qp->sq.read;
+
+    return read && !sq_read_is_begun(qp, read) ? read : NULL;
 }
 
 bool rnic_sq_is_atomic(const RnicSendWork *work)
@@ -963,21 +991,14 @@ static bool sq_flush_next_posted(RnicQp *qp)
 
 unsigned rnic_sq_flush(RnicQp *qp, unsigned max)
 {
-    RnicSendWork *work;
-    unsigned n = 0;
+    unsigned n;
 
     /* A Read that was begun is among the works, its WQE is not new. */
     if (qp->job.kind == RNIC_JOB_WORK && sq_is_read(qp)) {
         sq_advance(qp);
     }
     qp->job.kind = RNIC_JOB_NONE;
-    while (n < max && (work = QSIMPLEQ_FIRST(&qp->sq.works))) {
-        sq_take_work(&qp->sq);
-        /* Also what was sent, but behind a Read that did not come back. */
-        sq_post_cqe(qp, work, RNIC_WC_FLUSHED);
-        g_free(work);
-        n++;
-    }
+    n = sq_flush_works(qp, max);
     while (n < max && sq_flush_next_posted(qp)) {
         n++;
     }

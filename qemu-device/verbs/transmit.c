@@ -372,19 +372,29 @@ void rnic_transmit(RnicQp *qp)
     }
 }
 
+static void transmit_stage_note(RnicQp *qp, const IwarpTxMessage *note)
+{
+    IwarpTxSegment seg;
+
+    rnic_stream_segment(qp->stream, note, 0, &seg);
+    rnic_stream_stage_segment(qp->stream, &seg, NULL, 0);
+}
+
 void rnic_transmit_last_notes(RnicQp *qp)
 {
     IwarpTxMessage note;
-    IwarpTxSegment seg;
 
     /* A message of which no segment has been staged is not cut. */
     if (qp->stream->hold_output ||
         (qp->job.kind != RNIC_JOB_NONE && qp->job.offset > 0)) {
         return;
     }
+    if (qp->job.kind == RNIC_JOB_NOTE) {
+        transmit_stage_note(qp, &qp->job.msg);
+        qp->job.kind = RNIC_JOB_NONE;
+    }
     while (rnic_direct_note_next(qp, &note)) {
-        rnic_stream_segment(qp->stream, &note, 0, &seg);
-        rnic_stream_stage_segment(qp->stream, &seg, NULL, 0);
+        transmit_stage_note(qp, &note);
     }
 }
 

@@ -445,15 +445,20 @@ typedef struct Spoken {
     int listener;
 } Spoken;
 
-static Spoken spoken_up(void)
+static Spoken spoken_up_with(const ConnectionOptions *options)
 {
-    Spoken s = { .c = connection_prepare(NULL) };
+    Spoken s = { .c = connection_prepare(options) };
 
     s.listener = wire_listen_at(PEERS, DIRECT_PORT);
     s.peer = direct_meet_dial(s.c, s.listener);
     direct_to_rts(s.c, 0x654321, FOR_EVER, 0);
     rnic_wait_qp_state(s.c->r, &s.c->qp, RNIC_QPS_RTS);
     return s;
+}
+
+static Spoken spoken_up(void)
+{
+    return spoken_up_with(NULL);
 }
 
 static void spoken_free(Spoken *s)
@@ -638,6 +643,66 @@ static void test_false_notes(void)
     }
 }
 
+/* The stream ends, and with it all that the note was part of. */
+static void test_false_note_and_reset(void)
+{
+    for (unsigned i = 0; i < 30; i++) {
+        Spoken s = spoken_up();
+
+        direct_put_delivered(s.peer, 77);
+        wire_abort(s.peer);
+        s.peer = NULL;
+        rnic_wait_qp_state(s.c->r, &s.c->qp, RNIC_QPS_ERROR);
+        rnic_assert_alive(s.c->r);
+        spoken_free(&s);
+    }
+}
+
+/* What is acknowledged behind a Send that waits has no room in the CQ. */
+static void test_full_cq_behind_waiting_send(void)
+{
+    for (unsigned i = 0; i < 10; i++) {
+        Spoken s = spoken_up_with(&(ConnectionOptions) { .cq_depth = 2 });
+        uint8_t got[LENGTH];
+
+        for (unsigned k = 1; k <= 3; k++) {
+            connection_post(s.c, RNIC_SQ_SEND, k, 0, LENGTH);
+            wire_get_send(s.peer, WIRE_SEND, k, got, LENGTH);
+        }
+        wire_put_send(s.peer, WIRE_SEND, 0, "waits", 5);
+        direct_put_delivered(s.peer, 3);
+        direct_put_delivered(s.peer, 3);
+        wire_abort(s.peer);
+        s.peer = NULL;
+        rnic_pass_time(s.c->r, 1);
+        rnic_wait_qp_state(s.c->r, &s.c->qp, RNIC_QPS_ERROR);
+        rnic_assert_alive(s.c->r);
+        spoken_free(&s);
+    }
+}
+
+/* The peer goes in the middle of a Send; for its receive's CQE there is no room. */
+static void test_full_cq_and_cut_message(void)
+{
+    Spoken s = spoken_up_with(&(ConnectionOptions) { .cq_depth = 2 });
+    const WireSegment first = {
+        .opcode = WIRE_SEND, .ddp_version = 1, .rdmap_version = 1, .msn = 3,
+        .length = 5, .payload = (uint8_t *)"parts",
+    };
+
+    for (unsigned k = 1; k <= 3; k++) {
+        connection_recv(s.c, k, 0, LENGTH);
+    }
+    wire_put_send(s.peer, WIRE_SEND, 0, "one", 3);
+    wire_put_send(s.peer, WIRE_SEND, 0, "two", 3);
+    wire_put_segment(s.peer, &first);
+    rnic_settle(s.c->r);
+    wire_abort(s.peer);
+    s.peer = NULL;
+    rnic_wait_qp_state(s.c->r, &s.c->qp, RNIC_QPS_ERROR);
+    spoken_free(&s);
+}
+
 /* Notes that are not known change nothing; a large rnr_retry is for ever. */
 static void test_other_notes(void)
 {
@@ -710,6 +775,12 @@ int main(int argc, char **argv)
     qtest_add_func("rnic/acknowledge/guest-makes-no-note",
                    test_guest_makes_no_note);
     qtest_add_func("rnic/acknowledge/false-notes", test_false_notes);
+    qtest_add_func("rnic/acknowledge/false-note-and-reset",
+                   test_false_note_and_reset);
+    qtest_add_func("rnic/acknowledge/full-cq-behind-waiting-send",
+                   test_full_cq_behind_waiting_send);
+    qtest_add_func("rnic/acknowledge/full-cq-and-cut-message",
+                   test_full_cq_and_cut_message);
     qtest_add_func("rnic/acknowledge/other-notes", test_other_notes);
     qtest_add_func("rnic/acknowledge/rnr-retry-is-told",
                    test_rnr_retry_is_told);
