@@ -23,7 +23,8 @@
  * The process maps its doorbell page with
  *	mmap(NULL, db_mmap_length, PROT_READ | PROT_WRITE, MAP_SHARED, cmd_fd,
  *	     db_mmap_key)
- * (PROT_READ for RNIC_DB_CLOCK), and finds the RNIC_DB_* registers at db_offset in the mapping.
+ * (PROT_READ for RNIC_DB_CLOCK), and finds the RNIC_DB_* registers at
+ * db_offset in the mapping.
  */
 struct rnic_uresp_alloc_ucontext {
 	__aligned_u64 db_mmap_key;	/* offset to give to mmap() */

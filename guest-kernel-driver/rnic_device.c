@@ -96,7 +96,8 @@ int rnic_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 	attr->max_mw = rnic_attr(l->max_mw);
 	attr->max_pd = rnic_attr(l->max_pd);
 	attr->max_fast_reg_page_list_len = l->max_fast_register_pages;
-	/* By the host's atomic instructions, so among all devices; but under TCG
+	/*
+	 * By the host's atomic instructions, so among all devices; but under TCG
 	 * with one CPU the guest's own instructions are not atomic to them.
 	 */
 	attr->atomic_cap = rnic_has(dev, RNIC_FEATURE_RDMAP_EXTENSIONS) ?

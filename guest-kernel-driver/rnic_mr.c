@@ -24,7 +24,7 @@ u8 rnic_access_rights(const struct rnic_dev *dev, int ib_access)
 		access |= RNIC_ACCESS_REMOTE_WRITE;
 	if (ib_access & IB_ACCESS_REMOTE_READ)
 		access |= RNIC_ACCESS_REMOTE_READ;
-	/* Without the feature a right that nobody can use. */
+	/* Without the feature a right that no peer can use. */
 	if ((ib_access & IB_ACCESS_REMOTE_ATOMIC) &&
 	    rnic_has(dev, RNIC_FEATURE_RDMAP_EXTENSIONS))
 		access |= RNIC_ACCESS_REMOTE_ATOMIC;

@@ -161,7 +161,7 @@ struct rnic_cq_ring {
 struct rnic_cq {
 	struct verbs_cq vcq;
 	uint32_t cqn;
-	pthread_mutex_t resize_mutex;	/* whoever adds a ring */
+	pthread_mutex_t resize_mutex;	/* to add a ring */
 	pthread_spinlock_t lock;	/* all below */
 	bool single_threaded;		/* the application needs no lock */
 	bool timed;			/* entries are struct rnic_timed_cqe */

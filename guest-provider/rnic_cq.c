@@ -238,7 +238,7 @@ static void leave_ring(struct rnic_cq *cq)
 
 /*
  * Where there is a next ring. As long as the command that gives the device that
- * ring is in progress, nobody knows where this one ends; but once there is a
+ * ring is in progress, its end is not known here; but once there is a
  * CQE in the next, there are no more to come here. It must be seen at once:
  * its event may have been the last.
  */
@@ -685,6 +685,17 @@ static void end_before(struct rnic_cq *cq, const struct rnic_cq_ring *ring,
 	unlock_cq(cq);
 }
 
+/* The next ring has a CQE, so the device has stored all of this one. */
+static void end_where_complete(struct rnic_cq_ring *ring)
+{
+	uint32_t end = ring->consumer;
+
+	while (end - ring->consumer < ring->depth && valid_cqe(ring, end))
+		end++;
+	ring->end = end;
+	ring->ended = true;
+}
+
 /*
  * The kernel says that the ring is not used. It may be all the same, if the answer
  * of the device got lost: then it stays, and false is returned.
@@ -692,15 +703,17 @@ static void end_before(struct rnic_cq *cq, const struct rnic_cq_ring *ring,
 static bool remove_ring(struct rnic_cq *cq, struct rnic_cq_ring *ring)
 {
 	struct rnic_cq_ring *before;
-	bool unused;
+	bool used;
 
 	lock_cq(cq);
 	before = ring_before(cq, ring);
-	unused = before && !valid_cqe(ring, 0);
-	if (unused)
+	used = !before || valid_cqe(ring, 0);
+	if (!used)
 		before->next = NULL;
+	else if (before)
+		end_where_complete(before);
 	unlock_cq(cq);
-	return unused;
+	return !used;
 }
 
 static int resize_in_kernel(struct rnic_cq *cq, struct rnic_cq_ring *ring,
@@ -776,7 +789,7 @@ void rnic_lock_cqs(struct ibv_qp *ibqp)
 	struct rnic_cq *first = a < b ? a : b;
 	struct rnic_cq *second = a < b ? b : a;
 
-	/* A ring that the device has, and nobody here yet, would be missed. */
+	/* A ring that is being added would be missed. */
 	pthread_mutex_lock(&first->resize_mutex);
 	if (a != b)
 		pthread_mutex_lock(&second->resize_mutex);
