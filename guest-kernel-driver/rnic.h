@@ -38,6 +38,8 @@
 				 RNIC_FEATURE_IGNORE_OVERRUN | \
 				 RNIC_FEATURE_TIMESTAMP | \
 				 RNIC_FEATURE_BIND_WITHOUT_RIGHTS | \
+				 RNIC_FEATURE_PD_WINDOW | \
+				 RNIC_FEATURE_READ_LIST | \
 				 RNIC_FEATURE_RDMAP_EXTENSIONS | \
 				 RNIC_FEATURE_STAG_ZERO)
 
@@ -84,6 +86,9 @@ enum rnic_dev_flag {
 	RNIC_DEV_FAILED,	/* reset and silent; nothing but removal helps */
 };
 
+/* The MAC, and room for addresses of the interface. */
+#define RNIC_GID_TABLE_LENGTH	32
+
 struct rnic_dev {
 	struct ib_device ibdev;
 	struct pci_dev *pdev;
@@ -118,6 +123,9 @@ struct rnic_dev {
 	struct work_struct listen_work;
 	struct xarray requests;		/* by endpoint, see rnic_cm.c */
 	atomic64_t next_cookie;
+
+	struct mutex gid_lock;
+	union ib_gid address_gids[RNIC_GID_TABLE_LENGTH - 1]; /* GID 1 and on */
 
 	struct notifier_block netdev_notifier;
 	struct notifier_block inetaddr_notifier;

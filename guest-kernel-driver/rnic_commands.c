@@ -382,12 +382,14 @@ int rnic_cmd_reregister_mr(struct rnic_dev *dev, u32 change,
 	return rnic_cmd_create(dev, &cmd, stag);
 }
 
-int rnic_cmd_alloc_mw(struct rnic_dev *dev, u32 pdn, u8 key, u32 *stag)
+int rnic_cmd_alloc_mw(struct rnic_dev *dev, u32 pdn, bool of_pd, u8 key,
+		      u32 *stag)
 {
 	struct rnic_admin_command cmd;
 
 	rnic_cmd_init(&cmd, RNIC_ADMIN_ALLOC_MW);
 	cmd.sqe.alloc_stag.pdn = cpu_to_le32(pdn);
+	cmd.sqe.alloc_stag.window_of_pd = of_pd;
 	cmd.sqe.alloc_stag.key = key;
 	return rnic_cmd_create(dev, &cmd, stag);
 }

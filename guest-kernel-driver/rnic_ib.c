@@ -87,6 +87,7 @@ static const struct ib_device_ops rnic_dev_ops = {
 void rnic_ib_init(struct rnic_dev *dev)
 {
 	ida_init(&dev->doorbell_pages);
+	mutex_init(&dev->gid_lock);
 	xa_init_flags(&dev->cqs, XA_FLAGS_LOCK_IRQ);
 	xa_init_flags(&dev->qps, XA_FLAGS_LOCK_IRQ);
 	xa_init_flags(&dev->srqs, XA_FLAGS_LOCK_IRQ);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * rnic: memory windows. The device binds all of them to a QP; that makes type 1
- * windows stricter than InfiniBand's, which any QP of their PD may use.
+ * rnic: memory windows. Those of type 2 serve the QP they are bound through,
+ * those of type 1 every QP of their PD.
  */
 
 #include "rnic.h"
@@ -12,13 +12,15 @@
 int rnic_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata)
 {
 	struct rnic_dev *dev = to_rnic_dev(ibmw->device);
+	bool of_pd = ibmw->type == IB_MW_TYPE_1;
 	int ret = rnic_udata_none(udata);
 
 	if (ret)
 		return ret;
-	if (!rnic_has(dev, RNIC_FEATURE_MEMORY_WINDOW))
+	if (!rnic_has(dev, of_pd ? RNIC_FEATURE_PD_WINDOW :
+				   RNIC_FEATURE_MEMORY_WINDOW))
 		return -EOPNOTSUPP;
-	return rnic_cmd_alloc_mw(dev, to_rnic_pd(ibmw->pd)->pdn,
+	return rnic_cmd_alloc_mw(dev, to_rnic_pd(ibmw->pd)->pdn, of_pd,
 				 rnic_next_key(dev), &ibmw->rkey);
 }
 

@@ -70,8 +70,6 @@ static bool rnic_cqe_valid(const struct rnic_cq *cq, u32 index)
 	       !(index & cq->depth);
 }
 
-#define RNIC_TERMINATE_MESSAGE_TOO_LONG	0x1205	/* RFC 5041 7.2 */
-
 /* RDMAP and DDP protection errors have type 1 (RFC 5040 4.8, RFC 5041 7.2). */
 static bool rnic_terminate_is_protection(u32 code)
 {

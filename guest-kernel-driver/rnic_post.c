@@ -142,13 +142,14 @@ static bool rnic_read_invalidates_sink(const struct ib_send_wr *wr)
 			      rnic_stag_index(wr->ex.invalidate_rkey);
 }
 
-static int rnic_wqe_read(struct rnic_wqe *wqe, const struct ib_send_wr *wr)
+static int rnic_wqe_read(const struct rnic_dev *dev, struct rnic_wqe *wqe,
+			 const struct ib_send_wr *wr)
 {
-	if (wr->num_sge > RNIC_MAX_READ_SGE ||
+	if (wr->num_sge > (int)dev->limits.max_read_sge ||
 	    (wr->send_flags & IB_SEND_INLINE))
 		return -EINVAL;
 	if (wr->opcode == IB_WR_RDMA_READ_WITH_INV &&
-	    !rnic_read_invalidates_sink(wr))
+	    (wr->num_sge > 1 || !rnic_read_invalidates_sink(wr)))
 		return -EINVAL;
 	wqe->head.opcode = wr->opcode == IB_WR_RDMA_READ ?
 			   RNIC_SQ_RDMA_READ : RNIC_SQ_RDMA_READ_INVALIDATE;
@@ -248,7 +249,7 @@ static int rnic_wqe_build(struct rnic_qp *qp, struct rnic_wqe *wqe,
 		return rnic_wqe_write(qp, wqe, wr);
 	case IB_WR_RDMA_READ:
 	case IB_WR_RDMA_READ_WITH_INV:
-		return rnic_wqe_read(wqe, wr);
+		return rnic_wqe_read(dev, wqe, wr);
 	case IB_WR_ATOMIC_CMP_AND_SWP:
 	case IB_WR_ATOMIC_FETCH_AND_ADD:
 		return rnic_wqe_atomic(wqe, wr);

@@ -61,6 +61,8 @@ static u32 rnic_qp_enables(struct rnic_dev *dev,
 		enables |= RNIC_QP_ENABLE_BIND;
 	if (rnic_has(dev, RNIC_FEATURE_BIND_WITHOUT_RIGHTS))
 		enables |= RNIC_QP_BIND_WITHOUT_RIGHTS;
+	if (rnic_has(dev, RNIC_FEATURE_READ_LIST))
+		enables |= RNIC_QP_READ_LIST;
 	if (!user && rnic_has(dev, RNIC_FEATURE_STAG_ZERO |
 				   RNIC_FEATURE_FAST_REGISTER))
 		enables |= RNIC_QP_PRIVILEGED;

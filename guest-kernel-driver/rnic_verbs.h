@@ -18,9 +18,6 @@ struct uapi_definition;
 #define RNIC_MIN_SQ_DEPTH	8
 #define RNIC_MIN_RQ_DEPTH	1
 
-/* The MAC, and room for addresses of the interface. */
-#define RNIC_GID_TABLE_LENGTH	32
-
 struct rnic_ucontext {
 	struct ib_ucontext ibucontext;
 	struct rdma_user_mmap_entry *doorbell_entry;

@@ -50,12 +50,10 @@ static void unlock_cq(struct rnic_cq *cq)
 
 /* ------------------------------------------------ what a CQE says */
 
-#define TERMINATE_MESSAGE_TOO_LONG	0x1205	/* RFC 5041 7.2 */
-
 /* RDMAP and DDP protection errors have type 1 (RFC 5040 4.8, RFC 5041 7.2). */
 static enum ibv_wc_status terminate_status(uint32_t code)
 {
-	if (code == TERMINATE_MESSAGE_TOO_LONG)
+	if (code == RNIC_TERMINATE_MESSAGE_TOO_LONG)
 		return IBV_WC_REM_INV_REQ_ERR;
 	return (code & 0x0f00) == 0x0100 && code < 0x2000 ?
 	       IBV_WC_REM_ACCESS_ERR : IBV_WC_REM_OP_ERR;
@@ -79,7 +77,6 @@ static enum ibv_wc_status wc_status(const struct rnic_cqe *cqe)
 	case RNIC_WC_INVALID_STAG:
 	case RNIC_WC_INVALID_PD:
 	case RNIC_WC_WRAP:
-		return IBV_WC_LOC_PROT_ERR;
 	case RNIC_WC_BASE_BOUNDS:
 		return bind ? IBV_WC_MW_BIND_ERR : IBV_WC_LOC_PROT_ERR;
 	case RNIC_WC_ACCESS_VIOLATION:

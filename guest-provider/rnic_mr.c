@@ -8,16 +8,6 @@
 
 #include "rnic.h"
 
-struct rnic_mw {
-	struct ibv_mw mw;
-	bool bound;	/* type 1: there is a binding to invalidate first */
-};
-
-static struct rnic_mw *to_rmw(struct ibv_mw *mw)
-{
-	return container_of(mw, struct rnic_mw, mw);
-}
-
 struct ibv_mr *rnic_reg_mr(struct ibv_pd *pd, void *addr, size_t length,
 			   uint64_t hca_va, int access)
 {
@@ -116,10 +106,12 @@ struct ibv_mw *rnic_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 {
 	struct ib_uverbs_alloc_mw_resp resp;
 	struct ibv_alloc_mw cmd;
-	struct rnic_mw *mw;
+	struct ibv_mw *mw;
 	int ret;
 
 	if (!rnic_has_feature(to_rctx(pd->context),
+			      type == IBV_MW_TYPE_1 ?
+			      RNIC_FEATURE_PD_WINDOW :
 			      RNIC_FEATURE_MEMORY_WINDOW)) {
 		errno = EOPNOTSUPP;
 		return NULL;
@@ -131,14 +123,14 @@ struct ibv_mw *rnic_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 		return NULL;
 	}
 
-	ret = ibv_cmd_alloc_mw(pd, type, &mw->mw, &cmd, sizeof(cmd), &resp,
+	ret = ibv_cmd_alloc_mw(pd, type, mw, &cmd, sizeof(cmd), &resp,
 			       sizeof(resp));
 	if (ret) {
 		free(mw);
 		errno = ret;
 		return NULL;
 	}
-	return &mw->mw;
+	return mw;
 }
 
 int rnic_dealloc_mw(struct ibv_mw *ibmw)
@@ -147,61 +139,29 @@ int rnic_dealloc_mw(struct ibv_mw *ibmw)
 
 	ret = ibv_cmd_dealloc_mw(ibmw);
 	if (!ret)
-		free(to_rmw(ibmw));
+		free(ibmw);
 	return ret;
 }
 
-/*
- * Type 1 semantics on windows which the device takes through Invalid before
- * they are bound anew: a window that is bound is invalidated first, without
- * a completion, and a bind of no length only invalidates.
- */
-static int build_bind(struct rnic_qp *qp, struct rnic_mw *mw,
-		      const struct ibv_mw_bind *bind, uint32_t rkey)
-{
-	bool unbind = !bind->bind_info.length;
-	int ret;
-
-	if (unbind ? !mw->bound : !bind->bind_info.mr)
-		return EINVAL;
-	if (mw->bound && !unbind && qp->sq_sig_all)
-		return EOPNOTSUPP;
-
-	if (mw->bound) {
-		ret = rnic_wqe_begin(qp, IBV_WR_LOCAL_INV, bind->wr_id,
-				     IBV_SEND_FENCE |
-				     (unbind ? bind->send_flags : 0));
-		if (ret)
-			return ret;
-		rnic_wqe_invalidate(qp, mw->mw.rkey);
-	}
-	if (unbind)
-		return 0;
-
-	ret = rnic_wqe_begin(qp, IBV_WR_BIND_MW, bind->wr_id,
-			     bind->send_flags);
-	if (!ret)
-		rnic_wqe_bind(qp, rkey, &bind->bind_info);
-	return ret;
-}
-
+/* Type 1: the device binds it anew, and a bind of no length unbinds it. */
 int rnic_bind_mw(struct ibv_qp *ibqp, struct ibv_mw *ibmw,
 		 struct ibv_mw_bind *bind)
 {
 	uint32_t rkey = ibv_inc_rkey(ibmw->rkey);
-	struct rnic_mw *mw = to_rmw(ibmw);
 	struct rnic_qp *qp = to_rqp(ibqp);
 	int ret;
 
-	if (ibqp->state == IBV_QPS_RESET)
+	if (ibqp->state == IBV_QPS_RESET ||
+	    (bind->bind_info.length && !bind->bind_info.mr))
 		return EINVAL;
 
 	rnic_wq_lock(&qp->sq);
 	qp->next = qp->sq.producer;
-	ret = build_bind(qp, mw, bind, rkey);
+	ret = rnic_wqe_begin(qp, IBV_WR_BIND_MW, bind->wr_id,
+			     bind->send_flags);
 	if (!ret) {
-		mw->bound = bind->bind_info.length;
-		if (mw->bound)
+		rnic_wqe_bind(qp, rkey, &bind->bind_info);
+		if (bind->bind_info.length)
 			ibmw->rkey = rkey;
 		rnic_wq_publish(&qp->sq, qp->next);
 	}

@@ -271,7 +271,7 @@ void rnic_wqe_bind(struct rnic_qp *qp, uint32_t rkey,
 {
 	struct rnic_bind_wqe bind = {
 		.mw_stag = htole32(rkey),
-		.mr_stag = htole32(info->mr->lkey),
+		.mr_stag = htole32(info->mr ? info->mr->lkey : 0),
 		.va = htole64(info->addr),
 		.length = htole64(info->length),
 		.access = bind_access(to_rctx(qp->vqp.qp.context),
@@ -294,7 +294,7 @@ int rnic_wqe_sges(struct rnic_qp *qp, const struct ibv_sge *sg_list,
 	if (args && num_sge != 1)
 		return EINVAL;
 	if (qp->wqe->opcode == RNIC_SQ_RDMA_READ &&
-	    num_sge > RNIC_MAX_READ_SGE)
+	    num_sge > to_rctx(qp->vqp.qp.context)->attr.max_read_sge)
 		return EINVAL;
 	ret = reserve(qp, args + num_sge * sizeof(sge));
 	if (ret)

@@ -122,6 +122,8 @@ typedef uint16_t __be16;
 #define RNIC_FEATURE_IGNORE_OVERRUN	(1ULL << 18)	/* RNIC_CQ_IGNORE_OVERRUN */
 #define RNIC_FEATURE_TIMESTAMP		(1ULL << 19)	/* RNIC_CQ_TIMESTAMP, clock */
 #define RNIC_FEATURE_BIND_WITHOUT_RIGHTS (1ULL << 20)	/* RNIC_QP_BIND_WITHOUT_... */
+#define RNIC_FEATURE_PD_WINDOW		(1ULL << 21)	/* alloc_stag.window_of_pd */
+#define RNIC_FEATURE_READ_LIST		(1ULL << 22)	/* RNIC_QP_READ_LIST */
 
 #define RNIC_CONTROL_ENABLE	(1u << 0)	/* 0 to 1 starts the admin queue */
 #define RNIC_CONTROL_RESET	(1u << 1)	/* self-clearing function reset */
@@ -262,7 +264,7 @@ RNIC_ASSERT_SIZE(struct rnic_eq_record, RNIC_QUEUE_RECORD_SIZE);
 #define RNIC_SQ_UNIT		64	/* octets; WQEs take 1..RNIC_SQ_MAX_UNITS */
 #define RNIC_SQ_MAX_UNITS	8
 #define RNIC_MAX_SGE		16	/* Send types, RDMA Write, Receive */
-#define RNIC_MAX_READ_SGE	1	/* V8.1.2.2-3 */
+#define RNIC_MAX_READ_SGE	RNIC_MAX_SGE	/* with RNIC_QP_READ_LIST; else 1 */
 #define RNIC_MAX_INLINE		(RNIC_SQ_UNIT * RNIC_SQ_MAX_UNITS - 32)
 #define RNIC_SQ_MAX_DEPTH	(1u << 18)	/* units */
 #define RNIC_RQ_MAX_DEPTH	(1u << 16)	/* WQEs */
@@ -302,7 +304,8 @@ RNIC_ASSERT_SIZE(struct rnic_sge, 16);
 
 /*
  * First 32 octets of every SQ WQE.  SGEs follow (a Read's local address is its
- * single SGE); with RNIC_WQE_INLINE data_length octets of data follow instead.
+ * single SGE, unless the QP has RNIC_QP_READ_LIST); with RNIC_WQE_INLINE
+ * data_length octets of data follow instead.
  */
 struct rnic_sq_wqe {
 	__u8 opcode;		/* enum rnic_sq_opcode */
@@ -373,7 +376,7 @@ RNIC_ASSERT_SIZE(struct rnic_rq_wqe, 16);
 struct rnic_cqe {
 	__le64 wr_id;
 	__le32 qpn;
-	__le32 byte_len;	/* receive success: octets of the message */
+	__le32 byte_len;	/* success: octets received or read */
 	__le32 wq_consumer;	/* SQ (units) or RQ (WQEs) free up to here;
 				 * with RNIC_CQE_SRQ the S-RQ's number */
 	__le32 stag;		/* with RNIC_CQE_INVALIDATED */
@@ -391,6 +394,9 @@ struct rnic_cqe {
 	__u8 reserved;
 };
 RNIC_ASSERT_SIZE(struct rnic_cqe, 32);
+
+/* A Terminate code: the message is longer than the receive (RFC 5041 7.2). */
+#define RNIC_TERMINATE_MESSAGE_TOO_LONG	0x1205
 
 /* Of a CQ created with RNIC_CQ_TIMESTAMP, instead. */
 struct rnic_timed_cqe {
@@ -744,6 +750,11 @@ enum rnic_admin_status {
  * deviations).  With RNIC_FEATURE_BIND_WITHOUT_RIGHTS.
  */
 #define RNIC_QP_BIND_WITHOUT_RIGHTS	(1u << 8)
+/*
+ * An RDMA_READ may have up to RNIC_MAX_READ_SGE SGEs (manual, deviations).  With
+ * RNIC_FEATURE_READ_LIST.
+ */
+#define RNIC_QP_READ_LIST		(1u << 9)
 
 /* Verbs states (chapter 6.2) */
 enum rnic_qp_state {
@@ -871,7 +882,8 @@ struct rnic_admin_sqe {
 			__le32 max_pages;	/* ALLOC_STAG: PBL size */
 			__u8 key;
 			__u8 remote_access;	/* ALLOC_STAG: RAF, 0 or 1 */
-			__le16 reserved;
+			__u8 window_of_pd;	/* ALLOC_MW: 0 or 1 (manual, deviations) */
+			__u8 reserved;
 		} alloc_stag;
 		struct {	/* REGISTER_SHARED_MR -> STag */
 			__le32 stag;		/* of the existing region */
@@ -1101,8 +1113,9 @@ struct rnic_mr_attr {
 	__u8 remote_access;	/* RAF */
 	__le32 bound_windows;	/* MR */
 	__le32 mr_stag;		/* MW: its MR */
-	__le32 qpn;		/* MW: its QP */
-	__le32 reserved;
+	__le32 qpn;		/* MW: its QP, 0 if it is of the PD */
+	__u8 window_of_pd;
+	__u8 reserved[3];
 };
 RNIC_ASSERT_SIZE(struct rnic_mr_attr, 64);
 

@@ -143,7 +143,8 @@ static const AdminCommand commands[] = {
     [RNIC_ADMIN_DESTROY_QP] = { REQUEST(rnic_qp_destroy, object) },
     [RNIC_ADMIN_ALLOC_STAG] = {
         TPT(rnic_tpt_alloc_stag, alloc_stag), PDN(alloc_stag),
-        .reserved = { RESERVED(alloc_stag.reserved) } },
+        .reserved = { RESERVED(alloc_stag.window_of_pd),
+                      RESERVED(alloc_stag.reserved) } },
     [RNIC_ADMIN_REGISTER_MR] = {
         TPT(rnic_tpt_register, register_mr), PDN(register_mr),
         .reserved = { RESERVED(register_mr.reserved),

@@ -22,7 +22,8 @@ uint64_t rnic_device_features(const RnicState *s)
            RNIC_FEATURE_DIRECT_CONNECT | RNIC_FEATURE_RESIZE_CQ |
            RNIC_FEATURE_RESIZE_QP | RNIC_FEATURE_CQ_MODERATION |
            RNIC_FEATURE_IGNORE_OVERRUN | RNIC_FEATURE_TIMESTAMP |
-           RNIC_FEATURE_BIND_WITHOUT_RIGHTS |
+           RNIC_FEATURE_BIND_WITHOUT_RIGHTS | RNIC_FEATURE_PD_WINDOW |
+           RNIC_FEATURE_READ_LIST |
            (s->config.rdmap_extensions && RNIC_DMA_HAS_ATOMIC64
             ? RNIC_FEATURE_RDMAP_EXTENSIONS : 0);
 }
@@ -53,7 +54,8 @@ rnic_device_attr_query(RnicState *s, const struct rnic_admin_sqe *sqe)
         .max_send_sge = cpu_to_le32(RNIC_MAX_SGE),
         .max_write_sge = cpu_to_le32(RNIC_MAX_SGE),
         .max_recv_sge = cpu_to_le32(RNIC_MAX_SGE),
-        .max_read_sge = cpu_to_le32(RNIC_MAX_READ_SGE),
+        .max_read_sge = cpu_to_le32(
+            rnic_accepted(s, RNIC_FEATURE_READ_LIST) ? RNIC_MAX_READ_SGE : 1),
         .max_inline = cpu_to_le32(RNIC_MAX_INLINE),
         .max_cq = cpu_to_le32(c->max_cq),
         .max_cqe = cpu_to_le32(RNIC_CQ_MAX_DEPTH),

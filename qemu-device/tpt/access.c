@@ -29,8 +29,14 @@ RnicAccessResult rnic_tpt_check_range(uint64_t base, uint64_t length,
            ? RNIC_ACCESS_OK : RNIC_ACCESS_BOUNDS;
 }
 
-/* 7.10.6.2: of a window the QP ID and its own rights; the region's are not
- * asked. */
+/* V7.6.3-3, and 7.10.6.2: a window serves the QP that it is bound through. */
+static bool tpt_serves(const RnicStag *entry, const RnicAccessor *who)
+{
+    return entry->kind == RNIC_STAG_MW && !entry->of_pd
+           ? entry->qpn == who->qpn : entry->pd == who->pd;
+}
+
+/* 7.10.6.2: of a window its own rights; the region's are not asked. */
 static RnicAccessResult tpt_check_entry(RnicState *s, const RnicStag *entry,
                                         const RnicAccessor *who, uint64_t to,
                                         uint64_t len, uint8_t need,
@@ -48,7 +54,7 @@ static RnicAccessResult tpt_check_entry(RnicState *s, const RnicStag *entry,
     } else {
         length = entry->buffer->length;
     }
-    if (region != entry ? entry->qpn != who->qpn : entry->pd != who->pd) {
+    if (!tpt_serves(entry, who)) {
         return RNIC_ACCESS_INVALID_PD;
     }
     if ((entry->access & need) != need) {
@@ -205,11 +211,17 @@ RnicAccessResult rnic_tpt_map_sgl(RnicState *s, const RnicAccessor *who,
     return result;
 }
 
+/* Whether @stag names what can be invalidated at all. */
+static bool stag_invalidatable(const RnicStag *entry, uint32_t stag)
+{
+    return entry && entry->kind != RNIC_STAG_SHARED_MR && !entry->of_pd &&
+           (!entry->valid || entry->key == (stag & 0xff));
+}
+
 /* Who may invalidate: its PD, or the QP a window is bound through. */
 static bool stag_may_invalidate(const RnicStag *entry, const RnicAccessor *who)
 {
-    return entry->kind == RNIC_STAG_MW && entry->valid
-           ? entry->qpn == who->qpn : entry->pd == who->pd;
+    return entry->valid ? tpt_serves(entry, who) : entry->pd == who->pd;
 }
 
 /* "Invalidate" of chapter 7's access checks, in that order. */
@@ -221,8 +233,7 @@ RnicAccessResult rnic_tpt_invalidate(RnicState *s, const RnicAccessor *who,
     RNIC_TPT_CHANGE_GUARD(s);
     *bound = false;
     entry = stag ? rnic_tpt_entry(s, stag) : NULL;
-    if (!entry || entry->kind == RNIC_STAG_SHARED_MR ||
-        (entry->valid && entry->key != (stag & 0xff))) {
+    if (!stag_invalidatable(entry, stag)) {
         return RNIC_ACCESS_INVALID_STAG;
     }
     if (!stag_may_invalidate(entry, who)) {

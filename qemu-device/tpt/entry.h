@@ -35,13 +35,15 @@ typedef struct RnicBuffer {
 /*
  * One STag.  The kind and the PD are fixed by allocation (a Non-Shared Memory
  * Region may become a Shared one; an invalidated window goes to the PD of the
- * QP that did it); what follows `valid` has a meaning only in that state,
+ * QP that did it, unless it is of its PD); what follows `valid` has a meaning
+ * only in that state,
  * except that the last rights decide about a remote invalidation.
  */
 typedef struct RnicStag {
     uint8_t kind;               /* RNIC_STAG_* */
     RnicPd *pd;                 /* held */
     bool remote_access;         /* MR: RAF, may be given remote rights */
+    bool of_pd;                 /* MW: any QP of the PD binds it and is served */
     bool valid;                 /* STag state, 7.2.2 and 7.10.5 */
     uint8_t key;
     uint8_t access;             /* RNIC_ACCESS_* */
@@ -52,8 +54,8 @@ typedef struct RnicStag {
     uint32_t windows;           /* bound to it */
     /* Memory Windows */
     uint32_t mr_index;          /* the region it is bound to */
-    uint32_t qpn;               /* the QP it is bound through */
-    uint32_t *qp_windows;       /* of that QP, see RnicAccessor */
+    uint32_t qpn;               /* the QP it is bound through; of_pd: 0 */
+    uint32_t *qp_windows;       /* of that QP, see RnicAccessor; of_pd: NULL */
     uint64_t mr_offset;         /* of its first octet in the region; MR: 0 */
     uint64_t length;
 } RnicStag;

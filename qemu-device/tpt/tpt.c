@@ -195,6 +195,7 @@ static void tpt_fill_window(RnicState *s, const RnicStag *entry,
 
     attr->length = cpu_to_le64(entry->length);
     attr->qpn = cpu_to_le32(entry->qpn);
+    attr->window_of_pd = entry->of_pd;
     if (region) {
         attr->mr_stag = cpu_to_le32(rnic_stag_value(entry->mr_index,
                                                     region->key));

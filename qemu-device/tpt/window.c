@@ -1,5 +1,6 @@
 /*
- * rnic: the TPT, Memory Windows (7.10)
+ * rnic: the TPT, Memory Windows (7.10); and windows of a PD, InfiniBand's type 1
+ * (manual, deviations)
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -13,7 +14,9 @@ enum rnic_admin_status rnic_tpt_alloc_mw(RnicAdminRequest *q)
     RnicStag *window;
     uint32_t index;
 
-    if (q->sqe.alloc_stag.max_pages || q->sqe.alloc_stag.remote_access) {
+    if (q->sqe.alloc_stag.max_pages || q->sqe.alloc_stag.remote_access ||
+        q->sqe.alloc_stag.window_of_pd >
+        rnic_accepted(q->s, RNIC_FEATURE_PD_WINDOW)) {
         return RNIC_ST_INVALID_MODIFIER;
     }
     if (!q->pd) {
@@ -25,6 +28,7 @@ enum rnic_admin_status rnic_tpt_alloc_mw(RnicAdminRequest *q)
         return RNIC_ST_INSUFFICIENT_RESOURCES;
     }
     window->key = q->sqe.alloc_stag.key;
+    window->of_pd = q->sqe.alloc_stag.window_of_pd;
     q->cqe.number = cpu_to_le32(rnic_stag_value(index,
                                                 q->sqe.alloc_stag.key));
     trace_rnic_mw_allocated(index, rnic_object_number(q->pd));
@@ -56,7 +60,7 @@ static enum rnic_wc_status bind_check_stags(const RnicAccessor *who,
     if (!window || window->kind != RNIC_STAG_MW) {
         return RNIC_WC_INVALID_WINDOW;
     }
-    if (window->valid) {
+    if (window->valid && !window->of_pd) {
         return RNIC_WC_STAG_NOT_INVALID;
     }
     if (!rnic_is_region(region) || !region->valid || region->key != mr_key) {
@@ -95,6 +99,19 @@ static enum rnic_wc_status bind_check(const RnicState *s,
                              le64_to_cpu(wqe->va), le64_to_cpu(wqe->length)));
 }
 
+/* A Bind of no length takes a window of a PD from its region. */
+static enum rnic_wc_status bind_to_nothing(RnicState *s, const RnicAccessor *who,
+                                           RnicStag *window)
+{
+    if (window->pd != who->pd) {
+        return RNIC_WC_INVALID_PD;
+    }
+    if (window->valid) {
+        rnic_window_unbind(s, window, window->pd);
+    }
+    return RNIC_WC_SUCCESS;
+}
+
 enum rnic_wc_status rnic_tpt_bind(RnicState *s, const RnicAccessor *who,
                                   const struct rnic_bind_wqe *wqe)
 {
@@ -106,10 +123,16 @@ enum rnic_wc_status rnic_tpt_bind(RnicState *s, const RnicAccessor *who,
 
     RNIC_TPT_CHANGE_GUARD(s);
     window = rnic_tpt_entry(s, mw_stag);
+    if (window && window->of_pd && wqe->length == 0) {
+        return bind_to_nothing(s, who, window);
+    }
     region = mr_stag ? rnic_tpt_entry(s, mr_stag) : NULL;
     status = bind_check(s, who, window, region, wqe);
     if (status != RNIC_WC_SUCCESS) {
         return status;
+    }
+    if (window->valid) {
+        rnic_window_unbind(s, window, window->pd);
     }
     window->key = mw_stag & 0xff;
     window->access = wqe->access;
@@ -117,23 +140,27 @@ enum rnic_wc_status rnic_tpt_bind(RnicState *s, const RnicAccessor *who,
     window->length = le64_to_cpu(wqe->length);
     window->mr_offset = va - region->base;
     window->mr_index = mr_stag >> 8;
-    window->qpn = who->qpn;
-    window->qp_windows = who->windows;
+    if (!window->of_pd) {
+        window->qpn = who->qpn;
+        window->qp_windows = who->windows;
+        ++*window->qp_windows;
+    }
     rnic_stag_set_valid(s, window);
     region->windows++;
-    ++*window->qp_windows;
     trace_rnic_mw_bound(mw_stag >> 8, mr_stag >> 8, who->qpn, va,
                         window->length, window->access);
     return RNIC_WC_SUCCESS;
 }
 
-/* V7.10.4-2: back to the PD of the QP that did it. */
+/* V7.10.4-2: @pd is that of the QP that did it. */
 void rnic_window_unbind(RnicState *s, RnicStag *window, RnicPd *pd)
 {
     RnicStag *region = rnic_table_get(&s->tpt->entries, window->mr_index);
 
     region->windows--;
-    --*window->qp_windows;
+    if (window->qp_windows) {
+        --*window->qp_windows;
+    }
     window->valid = false;
     window->mr_index = 0;
     window->qpn = 0;

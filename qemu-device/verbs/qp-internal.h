@@ -24,7 +24,10 @@
 #include "hw/rnic/stream/worker.h"
 #include "hw/rnic/tpt/tpt.h"
 
-/* send-queue.c: a WR whose processing has begun and that is not completed. */
+/*
+ * send-queue.c: a WR whose processing has begun and that is not completed; of a Read
+ * with several SGEs, what is read into one of them.
+ */
 typedef struct RnicSendWork {
     uint64_t wr_id;
     uint32_t start;             /* SQ consumer index of its WQE, units */
@@ -37,6 +40,8 @@ typedef struct RnicSendWork {
                                  * last one's, of two); of a Read or atomic, of
                                  * the one before it; else 0 */
     /* Read types and atomics */
+    uint32_t before;            /* octets of the WR that its other works in front
+                                 * of this one read */
     uint32_t sink_stag;
     uint64_t sink_to;
     uint32_t length;
@@ -51,6 +56,7 @@ typedef struct RnicSendQueue {
     uint32_t consumer;          /* next WQE to fetch */
     uint32_t published;         /* sq_event in the record */
     bool fetched;               /* wqe holds the WQE at consumer */
+    uint32_t requested;         /* of its octets, if it is a Read or atomic */
     /* Read as structs of the guest's interface, hence aligned. */
     uint8_t wqe[RNIC_SQ_MAX_UNITS * RNIC_SQ_UNIT] QEMU_ALIGNED(8);
     /*

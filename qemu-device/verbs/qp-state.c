@@ -84,11 +84,9 @@ void rnic_qp_drop_stream(RnicQp *qp, bool abort)
 static void enter_error(RnicQp *qp, bool abort, enum rnic_async_event event)
 {
     bool had_stream = qp->stream != NULL;
-    RnicJob job = qp->job;
 
     rnic_qp_drop_stream(qp, abort);
-    /* The flush has to know of a WR that was being sent. */
-    qp->job.kind = job.kind == RNIC_JOB_WORK ? job.kind : RNIC_JOB_NONE;
+    qp->job.kind = RNIC_JOB_NONE;
     qp_set_state(qp, RNIC_QPS_ERROR);
     qp->flushing = true;
     if (event) {

@@ -20,7 +20,7 @@ enum {
                     RNIC_QP_ENABLE_BIND | RNIC_QP_PRIVILEGED |
                     RNIC_QP_SIGNAL_ALL | RNIC_QP_READ_SINK_BY_REQUEST |
                     RNIC_QP_LAST_WQE_EVENT | RNIC_QP_BIND_WITHOUT_RIGHTS |
-                    RNIC_QP_ENABLE_ATOMIC,
+                    RNIC_QP_ENABLE_ATOMIC | RNIC_QP_READ_LIST,
     KNOWN_MODIFY = RNIC_QP_MODIFY_STATE | RNIC_QP_MODIFY_IRD |
                    RNIC_QP_MODIFY_ORD | RNIC_QP_MODIFY_ENABLES |
                    RNIC_QP_MODIFY_RQ_LIMIT | RNIC_QP_MODIFY_SQ_DEPTH |
@@ -288,7 +288,9 @@ static bool qp_enables_known(const RnicState *s, uint32_t enables)
            (!(enables & RNIC_QP_ENABLE_ATOMIC) ||
             rnic_accepted(s, RNIC_FEATURE_RDMAP_EXTENSIONS)) &&
            (!(enables & RNIC_QP_BIND_WITHOUT_RIGHTS) ||
-            rnic_accepted(s, RNIC_FEATURE_BIND_WITHOUT_RIGHTS));
+            rnic_accepted(s, RNIC_FEATURE_BIND_WITHOUT_RIGHTS)) &&
+           (!(enables & RNIC_QP_READ_LIST) ||
+            rnic_accepted(s, RNIC_FEATURE_READ_LIST));
 }
 
 static enum rnic_admin_status qp_check_create(RnicState *s,

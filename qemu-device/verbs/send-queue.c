@@ -183,7 +183,7 @@ static void sq_post_cqe(RnicQp *qp, const RnicSendWork *work,
     struct rnic_cqe cqe = {
         .wr_id = cpu_to_le64(work->wr_id),
         .qpn = cpu_to_le32(qp->qpn),
-        .byte_len = cpu_to_le32(work->length),
+        .byte_len = cpu_to_le32(work->before + work->length),
         .wq_consumer = cpu_to_le32(work->end),
         .imm = cpu_to_le32(status == RNIC_WC_REMOTE_TERMINATION
                            ? qp->terminate_code : 0),
@@ -269,6 +269,7 @@ static void sq_advance(RnicQp *qp)
 {
     qp->sq.consumer += sq_head(qp)->units;
     qp->sq.fetched = false;
+    qp->sq.requested = 0;
     rnic_count(&qp->s->counters.sq_wrs, 1);
 }
 
@@ -308,16 +309,38 @@ static void sq_await_acknowledgement(RnicQp *qp)
     sq_append_work(qp, &work);
 }
 
+/*
+ * The WR of the oldest work ends with @status, and with one CQE: its other works
+ * leave too, and so does its WQE if more of it was to be requested.
+ */
+static void sq_end_oldest(RnicQp *qp, enum rnic_wc_status status)
+{
+    RnicSendWork *work = sq_take_work(&qp->sq);
+    bool question = work->question;
+    uint32_t start = work->start;
+
+    sq_post_cqe(qp, work, status);
+    g_free(work);
+    if (question) {
+        return;
+    }
+    while ((work = QSIMPLEQ_FIRST(&qp->sq.works)) && work->start == start) {
+        g_free(sq_take_work(&qp->sq));
+    }
+    if (qp->sq.fetched && qp->sq.consumer == start) {
+        sq_advance(qp);
+        qp->job.kind = RNIC_JOB_NONE;
+    }
+}
+
 /* Flush up to @max of the works; returns how many. */
 static unsigned sq_flush_works(RnicQp *qp, unsigned max)
 {
     unsigned n = 0;
 
     while (n < max && !QSIMPLEQ_EMPTY(&qp->sq.works)) {
-        g_autofree RnicSendWork *work = sq_take_work(&qp->sq);
-
         /* Also what was sent, but behind a Read that did not come back. */
-        sq_post_cqe(qp, work, RNIC_WC_FLUSHED);
+        sq_end_oldest(qp, RNIC_WC_FLUSHED);
         n++;
     }
     return n;
@@ -377,25 +400,46 @@ static bool sq_names_stag_zero(const RnicQp *qp)
 }
 
 /* Of the sink only that it is there; its rights when the data arrives. */
-static enum rnic_wc_status sq_check_read(RnicQp *qp)
+/* V8.1.2.2-3, 7.4.2, 7.5.2: no right is needed until then. */
+static RnicAccessResult sq_check_sinks(RnicQp *qp)
 {
-    uint32_t len = sq_sgl_length(qp);
-    const struct rnic_sge *sink = &sq_sges(qp)[0];
+    RnicAccessResult result = RNIC_ACCESS_OK;
+    const struct rnic_sge *sink = sq_sges(qp);
     RnicTarget target;
 
+    for (unsigned n = sq_head(qp)->num_sge; n && result == RNIC_ACCESS_OK;
+         n--, sink++) {
+        uint32_t len = le32_to_cpu(sink->length);
+
+        if (len > 0) {
+            result = rnic_tpt_check_remote(qp->s, &qp->who,
+                                           le32_to_cpu(sink->stag),
+                                           le64_to_cpu(sink->to), len, 0,
+                                           &target);
+        }
+    }
+    return result;
+}
+
+static enum rnic_wc_status sq_check_read(RnicQp *qp)
+{
+    const struct rnic_sq_wqe *wqe = sq_head(qp);
+    uint64_t len = sq_sgl_length(qp);
+
+    if (len > UINT32_MAX) {
+        return RNIC_WC_INVALID_LENGTH;
+    }
     if (sq_names_stag_zero(qp)) {
         return RNIC_WC_INVALID_STAG;
     }
     if (qp->ord == 0) {
         return RNIC_WC_ZERO_READ_RESOURCES;
     }
-    if (len == 0) {
-        return RNIC_WC_SUCCESS;
+    /* Of several requests the peer cannot see that all of them together wrap. */
+    if (wqe->num_sge > 1 && iwarp_to_wraps(le64_to_cpu(wqe->remote_to), len)) {
+        return RNIC_WC_WRAP;
     }
-    /* V8.1.2.2-3, 7.4.2, 7.5.2: no right is needed until then. */
-    return rnic_access_status(
-        rnic_tpt_check_remote(qp->s, &qp->who, le32_to_cpu(sink->stag),
-                              le64_to_cpu(sink->to), len, 0, &target));
+    return rnic_access_status(sq_check_sinks(qp));
 }
 
 static enum rnic_wc_status sq_check_atomic(RnicQp *qp)
@@ -508,21 +552,48 @@ static void sq_begin_write(RnicQp *qp, RnicJob *job)
     rnic_direct_note_exclude(qp, &job->msg);
 }
 
-/* A Read becomes a work in progress before its request is sent. */
+static bool sq_all_requested(const RnicQp *qp)
+{
+    return qp->sq.requested == sq_sgl_length(qp);
+}
+
+/* Where the next octets of the Read go: the first SGE, if there are none. */
+static struct rnic_sge sq_next_sink(const RnicQp *qp)
+{
+    const struct rnic_sge *sges = sq_sges(qp);
+    uint64_t before = qp->sq.requested;
+
+    for (unsigned i = 0; i < sq_head(qp)->num_sge; i++) {
+        uint32_t length = le32_to_cpu(sges[i].length);
+
+        if (length > before) {
+            return sges[i];
+        }
+        before -= length;
+    }
+    return sq_head(qp)->num_sge ? sges[0] : (struct rnic_sge) { };
+}
+
+/*
+ * A Read becomes a work in progress before its request is sent.  One with several
+ * SGEs comes here for each that has octets (R5.2.2-7).
+ */
 static void sq_begin_read(RnicQp *qp, RnicJob *job)
 {
     const struct rnic_sq_wqe *wqe = sq_head(qp);
+    struct rnic_sge sink = sq_next_sink(qp);
     RnicSendWork work = sq_work_at_head(qp);
     IwarpReadRequest request = {
-        .size = sq_sgl_length(qp),
+        .size = le32_to_cpu(sink.length),
         .source_stag = le32_to_cpu(wqe->remote_stag),
-        .source_to = le64_to_cpu(wqe->remote_to),
+        .source_to = le64_to_cpu(wqe->remote_to) + qp->sq.requested,
     };
 
-    if (wqe->num_sge) {
-        work.sink_stag = le32_to_cpu(sq_sges(qp)[0].stag);
-        work.sink_to = le64_to_cpu(sq_sges(qp)[0].to);
-    }
+    work.before = qp->sq.requested;
+    qp->sq.requested += request.size;
+    work.signaled = work.signaled && sq_all_requested(qp);
+    work.sink_stag = le32_to_cpu(sink.stag);
+    work.sink_to = le64_to_cpu(sink.to);
     if (request.size == 0 && work.sink_stag == 0) {
         work.sink_to = 0;       /* not to be taken for the question */
     }
@@ -553,6 +624,7 @@ static void sq_begin_atomic(RnicQp *qp, RnicJob *job)
     work.sink_to = le64_to_cpu(sq_sges(qp)[0].to);
     work.length = sizeof(uint64_t);
     work.message = qp->direct.sent;
+    qp->sq.requested = work.length;
     rnic_extensions_atomic(sq_head(qp), sq_arguments(qp), work.start,
                            &job->msg, job->header);
     sq_append_work(qp, &work);
@@ -662,7 +734,8 @@ static unsigned sq_max_sge(const RnicQp *qp, const WorkType *type)
         return 0;
     }
     if (sq_is_read(qp)) {
-        return RNIC_MAX_READ_SGE;
+        return sq_head(qp)->opcode == RNIC_SQ_RDMA_READ &&
+               (qp->enables & RNIC_QP_READ_LIST) ? RNIC_MAX_READ_SGE : 1;
     }
     return type->check == sq_check_write ? qp->max_write_sge : qp->max_send_sge;
 }
@@ -798,7 +871,9 @@ bool rnic_sq_sent(RnicQp *qp, RnicJob *job)
     const WorkType *type = &work_types[sq_head(qp)->opcode];
 
     if (sq_is_read(qp)) {
-        sq_advance(qp);
+        if (sq_all_requested(qp)) {
+            sq_advance(qp);
+        }
         return false;
     }
     qp->direct.sent += qp->direct.connected;
@@ -829,12 +904,11 @@ void rnic_sq_source_error(RnicQp *qp, RnicAccessResult result)
 
 /* ----------------------------------------------------------- reads */
 
-/* Its request is still to be sent. */
+/* Its request is still to be sent: so nothing has begun behind it. */
 static bool sq_read_is_begun(const RnicQp *qp, const RnicSendWork *read)
 {
-    return read->question ? qp->job.kind == RNIC_JOB_QUESTION
-                          : qp->job.kind == RNIC_JOB_WORK &&
-                            read->start == qp->sq.consumer;
+    return !QSIMPLEQ_NEXT(read, next) && read->start == qp->sq.consumer &&
+           qp->job.kind == (read->question ? RNIC_JOB_QUESTION : RNIC_JOB_WORK);
 }
 
 /* No peer can answer what it has not been asked. */
@@ -865,9 +939,7 @@ static void sq_end_read(RnicQp *qp, enum rnic_wc_status status)
         rnic_qp_kick(qp);
         return;
     }
-    sq_take_work(&qp->sq);
-    sq_post_cqe(qp, work, status);
-    g_free(work);
+    sq_end_oldest(qp, status);
     rnic_qp_local_error(qp, 0, IWARP_TERM_RDMAP_LOCAL);
 }
 
@@ -921,10 +993,10 @@ bool rnic_sq_fail_oldest(RnicQp *qp, enum rnic_wc_status status)
     RnicSendWork posted;
 
     while (!QSIMPLEQ_EMPTY(&qp->sq.works)) {
-        g_autofree RnicSendWork *work = sq_take_work(&qp->sq);
+        bool question = QSIMPLEQ_FIRST(&qp->sq.works)->question;
 
-        if (!work->question) {
-            sq_post_cqe(qp, work, status);
+        sq_end_oldest(qp, status);
+        if (!question) {
             return true;
         }
     }
@@ -991,14 +1063,9 @@ static bool sq_flush_next_posted(RnicQp *qp)
 
 unsigned rnic_sq_flush(RnicQp *qp, unsigned max)
 {
-    unsigned n;
+    unsigned n = sq_flush_works(qp, max);
 
-    /* A Read that was begun is among the works, its WQE is not new. */
-    if (qp->job.kind == RNIC_JOB_WORK && sq_is_read(qp)) {
-        sq_advance(qp);
-    }
     qp->job.kind = RNIC_JOB_NONE;
-    n = sq_flush_works(qp, max);
     while (n < max && sq_flush_next_posted(qp)) {
         n++;
     }

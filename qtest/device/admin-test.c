@@ -867,6 +867,7 @@ static void test_stags_refused(void)
         SPOIL(alloc_stag.pdn, UNUSED, RNIC_ST_INVALID_PD),
         SPOIL(alloc_stag.max_pages, 1, RNIC_ST_INVALID_MODIFIER),
         SPOIL(alloc_stag.remote_access, 1, RNIC_ST_INVALID_MODIFIER),
+        SPOIL(alloc_stag.window_of_pd, 2, RNIC_ST_INVALID_MODIFIER),
         SPOIL(alloc_stag.reserved, 1, RNIC_ST_RESERVED_NOT_ZERO));
     shared.shared_mr.stag = cpu_to_le32(w->mr.stag);
     shared.shared_mr.pdn = cpu_to_le32(w->r->pd);

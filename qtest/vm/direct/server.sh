@@ -26,11 +26,13 @@ for step in $steps; do
 	end_server_of "$step" "/tmp/$step"
 done
 
-say "1,000 QPs of one program"
+say "programs with QPs of their own: 1,000 of them, rights, errors, atomics, ..."
 by-hand-many "$device" || fail "by-hand-many"
 by-hand-rights "$device" || fail "by-hand-rights"
 by-hand-errors "$device" || fail "by-hand-errors"
 by-hand-atomics "$device" || fail "by-hand-atomics"
+by-hand-reads "$device" || fail "by-hand-reads"
+by-hand-windows "$device" || fail "by-hand-windows"
 
 say "perftest"
 for step in $perftests; do

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # GID 0 is the MAC followed by zeroes; from GID 1 on there is one for each address
-# of the interface, IPv4 before IPv6, as addresses come and go. Addresses beyond
-# the table's end have none, and do no harm.
+# of the interface. An address keeps its GID's index while others come and go.
+# Addresses beyond the table's end have none, and do no harm.
 
 . /usr/lib/rnic/lib.sh
 
@@ -13,7 +13,7 @@ gids=/sys/class/infiniband/$device/ports/1/gids
 # gids_are GID...: those from GID 1 on, in this order, and no more.
 gids_are() {
 	local index=1 gid
-	for gid in "$@" 0000:0000:0000:0000:0000:0000:0000:0000; do
+	for gid in "$@" $none; do
 		[ "$(cat "$gids/$index")" = "$gid" ] || return 1
 		index=$((index + 1))
 	done
@@ -28,6 +28,7 @@ become() {
 	fail "$step: other GIDs than $*"
 }
 
+none=0000:0000:0000:0000:0000:0000:0000:0000
 first=0000:0000:0000:0000:0000:ffff:0a4d:0001	# 10.77.0.1
 second=0000:0000:0000:0000:0000:ffff:0a63:0001	# 10.99.0.1
 global=fd00:0000:0000:0000:0000:0000:0000:0005
@@ -39,11 +40,14 @@ link=fe80:0000:0000:0000:5054:00ff:fe77:0001	# of that MAC
 become "at first" $first $link
 
 ip address add 10.99.0.1/24 dev "$netdev"
-become "a second IPv4 address" $first $second $link
+become "a second IPv4 address" $first $link $second
 ip -6 address add fd00::5/64 dev "$netdev"
-become "an IPv6 address" $first $second $global $link
+become "an IPv6 address" $first $link $second $global
 ip address del 10.99.0.1/24 dev "$netdev"
-become "without the second" $first $global $link
+become "without the second" $first $link $none $global
+ip address add 10.99.0.1/24 dev "$netdev"
+become "the second again" $first $link $second $global
+ip address del 10.99.0.1/24 dev "$netdev"
 ip -6 address del fd00::5/64 dev "$netdev"
 become "without the IPv6 address" $first $link
 
@@ -52,7 +56,8 @@ last=$(printf '%s\n' "$gids"/* | sed 's/.*\///' | sort -n | tail -n 1)
 for k in $(seq 2 $((last + 10))); do
 	ip address add "10.77.0.$k/24" dev "$netdev"
 done
-eventually 10 grep -q "0a4d:00$(printf %02x "$last")" "$gids/$last" ||
+# Index 1 is of 10.77.0.1, and 2 of IPv6.
+eventually 10 grep -q "0a4d:00$(printf %02x $((last - 1)))" "$gids/$last" ||
 	fail "the last GID is $(cat "$gids/$last")"
 rping -s -a 10.77.0.1 -C 5 >/tmp/server 2>&1 &
 server=$!

@@ -5,10 +5,8 @@
  */
 
 #include <errno.h>
-#include <getopt.h>
 #include <string.h>
 #include <unistd.h>
-#include <stdio.h>
 
 #include "by-hand.h"
 #include "common.h"
@@ -21,12 +19,6 @@ static const char help[] =
 "Connects pairs of QPs, makes one mistake with each, and looks at all completions.\n"
 "  -t, --time-limit SEC  for any one wait (default 60)\n"
 "Exit status: 0 all right, 1 wrong, 2 usage.\n";
-
-static const struct option options[] = {
-	{ "time-limit", required_argument, NULL, 't' },
-	{ "help", no_argument, NULL, 'h' },
-	{ 0 },
-};
 
 /* qps[0] asks, qps[1] answers. */
 static struct pair {
@@ -122,16 +114,8 @@ static void post_answerer_receive(uint64_t wr_id, uint32_t length, uint32_t key_
 
 static void expect(unsigned int qp, uint64_t wr_id, enum ibv_wc_status status)
 {
-	double deadline = now() + time_limit;
-	struct ibv_wc wc;
-	int n;
+	struct ibv_wc wc = by_hand_wait(pair.cqs[qp]);
 
-	do {
-		n = ibv_poll_cq(pair.cqs[qp], 1, &wc);
-		if (n < 0 || now() > deadline)
-			fail("no completion of WR %llu",
-			     (unsigned long long)wr_id);
-	} while (!n);
 	if (wc.wr_id != wr_id || wc.status != status)
 		fail("WR %llu: %s, where WR %llu with %s is due",
 		     (unsigned long long)wc.wr_id,
@@ -240,23 +224,5 @@ static void run(const char *adapter)
 
 int main(int argc, char **argv)
 {
-	int option;
-
-	program = "by-hand-errors";
-	time_limit = 60;
-	while ((option = getopt_long(argc, argv, "t:h", options, NULL)) != -1)
-		switch (option) {
-		case 't':
-			time_limit = parse_number(optarg, "--time-limit", 86400);
-			break;
-		case 'h':
-			fputs(help, stdout);
-			return 0;
-		default:
-			fail_usage();
-		}
-	if (optind != argc - 1)
-		fail_usage();
-	run(argv[optind]);
-	return 0;
+	return by_hand_main(argc, argv, "by-hand-errors", help, run);
 }

@@ -5,8 +5,6 @@
  */
 
 #include <errno.h>
-#include <getopt.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "by-hand.h"
@@ -19,12 +17,6 @@ static const char help[] =
 "Connects pairs of QPs with each set of rights, and tries a Write and a Read.\n"
 "  -t, --time-limit SEC  for any one wait (default 60)\n"
 "Exit status: 0 all right, 1 wrong, 2 usage.\n";
-
-static const struct option options[] = {
-	{ "time-limit", required_argument, NULL, 't' },
-	{ "help", no_argument, NULL, 'h' },
-	{ 0 },
-};
 
 /* qps[0] asks, qps[1] has the rights. */
 static struct pair {
@@ -79,17 +71,12 @@ static void connect_pair(int access)
 static enum ibv_wc_status complete(unsigned int count)
 {
 	enum ibv_wc_status worst = IBV_WC_SUCCESS;
-	double deadline = now() + time_limit;
-	struct ibv_wc wc;
 
-	while (count) {
-		int n = ibv_poll_cq(pair.cq, 1, &wc);
+	while (count--) {
+		struct ibv_wc wc = by_hand_wait(pair.cq);
 
-		if (n < 0 || now() > deadline)
-			fail("no completion");
-		if (n && worst == IBV_WC_SUCCESS)
+		if (worst == IBV_WC_SUCCESS)
 			worst = wc.status;
-		count -= n;
 	}
 	return worst;
 }
@@ -157,23 +144,5 @@ static void run(const char *adapter)
 
 int main(int argc, char **argv)
 {
-	int option;
-
-	program = "by-hand-rights";
-	time_limit = 60;
-	while ((option = getopt_long(argc, argv, "t:h", options, NULL)) != -1)
-		switch (option) {
-		case 't':
-			time_limit = parse_number(optarg, "--time-limit", 86400);
-			break;
-		case 'h':
-			fputs(help, stdout);
-			return 0;
-		default:
-			fail_usage();
-		}
-	if (optind != argc - 1)
-		fail_usage();
-	run(argv[optind]);
-	return 0;
+	return by_hand_main(argc, argv, "by-hand-rights", help, run);
 }

@@ -4,6 +4,8 @@
  */
 
 #include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,6 +53,12 @@ void by_hand_close(struct by_hand *h)
 struct ibv_qp *by_hand_qp(struct by_hand *h, struct ibv_cq *cq,
 			  unsigned int depth)
 {
+	return by_hand_qp_of(h, h->pd, cq, depth);
+}
+
+struct ibv_qp *by_hand_qp_of(struct by_hand *h, struct ibv_pd *pd,
+			     struct ibv_cq *cq, unsigned int depth)
+{
 	struct ibv_qp_init_attr init = {
 		.send_cq = cq,
 		.recv_cq = cq,
@@ -58,12 +66,12 @@ struct ibv_qp *by_hand_qp(struct by_hand *h, struct ibv_cq *cq,
 		.cap = {
 			.max_send_wr = depth,
 			.max_recv_wr = depth,
-			.max_send_sge = 1,
+			.max_send_sge = h->max_sge ? h->max_sge : 1,
 			.max_recv_sge = 1,
 		},
 		.sq_sig_all = 1,
 	};
-	struct ibv_qp *qp = ibv_create_qp(h->pd, &init);
+	struct ibv_qp *qp = ibv_create_qp(pd, &init);
 
 	if (!qp)
 		fail("ibv_create_qp: %s", strerror(errno));
@@ -133,4 +141,77 @@ void by_hand_rts_with(struct by_hand *h, struct ibv_qp *qp, uint32_t sq_psn,
 
 	move(qp, &attr, IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
 	     IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC);
+}
+
+void by_hand_connect(struct by_hand *h, struct by_hand_pair *pair,
+		     struct ibv_pd *pd, int access, unsigned int depth)
+{
+	unsigned int i;
+
+	for (i = 0; i < 2; i++) {
+		pair->cqs[i] = ibv_create_cq(h->context, 2 * depth, NULL, NULL,
+					     0);
+		if (!pair->cqs[i])
+			fail("ibv_create_cq: %s", strerror(errno));
+		pair->qps[i] = by_hand_qp_of(h, i ? pd : h->pd, pair->cqs[i],
+					     depth);
+		by_hand_init(pair->qps[i], access);
+	}
+	for (i = 0; i < 2; i++)
+		by_hand_rtr(h, pair->qps[i], pair->qps[!i]->qp_num, 0);
+	for (i = 0; i < 2; i++)
+		by_hand_rts(h, pair->qps[i], 0);
+}
+
+void by_hand_free(struct by_hand_pair *pair)
+{
+	unsigned int i;
+
+	for (i = 0; i < 2; i++)
+		if (ibv_destroy_qp(pair->qps[i]) ||
+		    ibv_destroy_cq(pair->cqs[i]))
+			fail("QP or CQ %u: %s", i, strerror(errno));
+}
+
+struct ibv_wc by_hand_wait(struct ibv_cq *cq)
+{
+	double deadline = now() + time_limit;
+	struct ibv_wc wc;
+	int n;
+
+	do {
+		n = ibv_poll_cq(cq, 1, &wc);
+		if (n < 0 || now() > deadline)
+			fail("no completion");
+	} while (!n);
+	return wc;
+}
+
+int by_hand_main(int argc, char **argv, const char *name, const char *help,
+		 void (*run)(const char *adapter))
+{
+	static const struct option options[] = {
+		{ "time-limit", required_argument, NULL, 't' },
+		{ "help", no_argument, NULL, 'h' },
+		{ 0 },
+	};
+	int option;
+
+	program = name;
+	time_limit = 60;
+	while ((option = getopt_long(argc, argv, "t:h", options, NULL)) != -1)
+		switch (option) {
+		case 't':
+			time_limit = parse_number(optarg, "--time-limit", 86400);
+			break;
+		case 'h':
+			fputs(help, stdout);
+			return 0;
+		default:
+			fail_usage();
+		}
+	if (optind != argc - 1)
+		fail_usage();
+	run(argv[optind]);
+	return 0;
 }

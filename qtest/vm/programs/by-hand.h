@@ -14,15 +14,25 @@ struct by_hand {
 	union ibv_gid gid;	/* of an IPv4 address */
 	int gid_index;
 	uint8_t reads;		/* outstanding per QP; 0: 1 */
+	uint32_t max_sge;	/* of a WR; 0: 1 */
+};
+
+/* QPs of one adapter that are connected to each other: qps[0] asks. */
+struct by_hand_pair {
+	struct ibv_cq *cqs[2];	/* of each one's queues */
+	struct ibv_qp *qps[2];
 };
 
 /* All of these end the program, with a clear line, when something fails. */
 void by_hand_open(struct by_hand *h, const char *adapter);
 void by_hand_close(struct by_hand *h);	/* nothing else uses its PD */
 
-/* A queue of each kind of depth WRs of one SGE; all of the SQ's are signaled. */
+/* A queue of each kind of depth WRs; all of the SQ's are signaled. */
 struct ibv_qp *by_hand_qp(struct by_hand *h, struct ibv_cq *cq,
 			  unsigned int depth);
+/* The same on another PD of the adapter. */
+struct ibv_qp *by_hand_qp_of(struct by_hand *h, struct ibv_pd *pd,
+			     struct ibv_cq *cq, unsigned int depth);
 
 /* RESET to INIT, with the rights of the peer; to RTR; to RTS. */
 void by_hand_init(struct ibv_qp *qp, int access);
@@ -31,5 +41,17 @@ void by_hand_rtr(struct by_hand *h, struct ibv_qp *qp, uint32_t peer_qpn,
 void by_hand_rts(struct by_hand *h, struct ibv_qp *qp, uint32_t sq_psn);
 void by_hand_rts_with(struct by_hand *h, struct ibv_qp *qp, uint32_t sq_psn,
 		      uint8_t rnr_retry);
+
+/* Two new QPs, the second one on pd, moved to RTS; the peer's rights are access. */
+void by_hand_connect(struct by_hand *h, struct by_hand_pair *pair,
+		     struct ibv_pd *pd, int access, unsigned int depth);
+void by_hand_free(struct by_hand_pair *pair);
+
+/* The next completion; none within time_limit is a failure. */
+struct ibv_wc by_hand_wait(struct ibv_cq *cq);
+
+/* main() of a program whose arguments are [-t SECONDS] ADAPTER. */
+int by_hand_main(int argc, char **argv, const char *name, const char *help,
+		 void (*run)(const char *adapter));
 
 #endif

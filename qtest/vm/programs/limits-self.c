@@ -17,7 +17,8 @@
 
 static const char help[] =
 "usage: limits-self DEVICE\n"
-"Tries the limits and capabilities that the RDMA device DEVICE tells.\n"
+"Tries the limits and capabilities that the RDMA device DEVICE tells. Makes as many\n"
+"objects of each kind as it says: let these be few.\n"
 "Exit status: 0 they are true, 1 they are not, 2 usage.\n";
 
 static const struct option options[] = {
@@ -178,24 +179,95 @@ static void try_cqs(void)
 
 /* ------------------------------------------------------------- numbers */
 
-/* One is in use. */
-static void try_pds(void)
+static void *make_pd(void)
 {
-	int max = device.orig_attr.max_pd, number = 0;
-	struct ibv_pd **pds = calloc(max, sizeof(*pds));
+	return ibv_alloc_pd(context);
+}
 
-	while (number < max) {
-		pds[number] = ibv_alloc_pd(context);
-		if (!pds[number])
-			break;
+static int free_pd(void *object)
+{
+	return ibv_dealloc_pd(object);
+}
+
+static void *make_cq(void)
+{
+	return ibv_create_cq(context, 1, NULL, NULL, 0);
+}
+
+static int free_cq(void *object)
+{
+	return ibv_destroy_cq(object);
+}
+
+static void *make_srq(void)
+{
+	return make_limit_srq(1, 1);
+}
+
+static int free_srq(void *object)
+{
+	return ibv_destroy_srq(object);
+}
+
+static void *make_qp(void)
+{
+	return make_limit_qp(1, 1, 1, 1);
+}
+
+static int free_qp(void *object)
+{
+	return ibv_destroy_qp(object);
+}
+
+static void *make_mr(void)
+{
+	return ibv_reg_mr(pd, memory, MEMORY, 0);
+}
+
+static int free_mr(void *object)
+{
+	return ibv_dereg_mr(object);
+}
+
+static void *make_mw(void)
+{
+	return ibv_alloc_mw(pd, IBV_MW_TYPE_2);
+}
+
+static int free_mw(void *object)
+{
+	return ibv_dealloc_mw(object);
+}
+
+/* As many as the device tells, without those in use already; then none. */
+static void try_number(const char *what, int max, int used,
+		       void *(*make)(void), int (*unmake)(void *))
+{
+	void **objects = calloc(max + 1, sizeof(*objects));
+	int number = 0;
+
+	errno = 0;
+	while (number <= max && (objects[number] = make()))
 		number++;
-	}
-	expect_error(number < max, ENOMEM, "a PD more");
-	if (number < max - 1)
-		fail("only %d PDs of %d", number, max);
+	if (number != max - used || errno != ENOMEM)
+		fail("%d %s beside the %d in use, of %d: %s", number, what,
+		     used, max, strerror(errno));
 	while (number)
-		ibv_dealloc_pd(pds[--number]);
-	free(pds);
+		if (unmake(objects[--number]))
+			fail("one of the %s stays: %s", what, strerror(errno));
+	free(objects);
+}
+
+static void try_numbers(void)
+{
+	const struct ibv_device_attr *d = &device.orig_attr;
+
+	try_number("PDs", d->max_pd, 1, make_pd, free_pd);
+	try_number("CQs", d->max_cq, 1, make_cq, free_cq);
+	try_number("S-RQs", d->max_srq, 0, make_srq, free_srq);
+	try_number("QPs", d->max_qp, 0, make_qp, free_qp);
+	try_number("regions", d->max_mr, 0, make_mr, free_mr);
+	try_number("windows", d->max_mw, 0, make_mw, free_mw);
 }
 
 static void try_gids(void)
@@ -227,13 +299,15 @@ static void try_regions(void)
 
 static void try_window(unsigned int flag, enum ibv_mw_type type)
 {
-	struct ibv_mw *mw;
+	bool told = device.orig_attr.device_cap_flags & flag;
+	struct ibv_mw *mw = ibv_alloc_mw(pd, type);
 
-	if (!(device.orig_attr.device_cap_flags & flag))
-		return;
-	mw = ibv_alloc_mw(pd, type);
-	need(mw, "a memory window");
-	ibv_dealloc_mw(mw);
+	if (told)
+		need(mw, "a memory window");
+	else
+		expect_error(!mw, EOPNOTSUPP, "a memory window");
+	if (mw)
+		ibv_dealloc_mw(mw);
 }
 
 static void try_timestamps(void)
@@ -306,7 +380,7 @@ int main(int argc, char **argv)
 	try_qps();
 	try_srqs();
 	try_cqs();
-	try_pds();
+	try_numbers();
 	try_gids();
 	try_regions();
 	try_window(IBV_DEVICE_MEM_WINDOW, IBV_MW_TYPE_1);
