@@ -62,7 +62,7 @@ static enum ibv_wc_status bind_by(unsigned int i, uint32_t offset,
 		.send_flags = IBV_SEND_SIGNALED,
 		.bind_info = {
 			.mr = length ? region_mr : NULL,
-			.addr = (uintptr_t)region + offset,
+			.addr = length ? (uintptr_t)region + offset : 0,
 			.length = length,
 			.mw_access_flags = RIGHTS,
 		},

@@ -179,81 +179,81 @@ static void try_cqs(void)
 
 /* ------------------------------------------------------------- numbers */
 
-static void *make_pd(void)
+static void *add_pd(void)
 {
 	return ibv_alloc_pd(context);
 }
 
-static int free_pd(void *object)
+static int drop_pd(void *object)
 {
 	return ibv_dealloc_pd(object);
 }
 
-static void *make_cq(void)
+static void *add_cq(void)
 {
 	return ibv_create_cq(context, 1, NULL, NULL, 0);
 }
 
-static int free_cq(void *object)
+static int drop_cq(void *object)
 {
 	return ibv_destroy_cq(object);
 }
 
-static void *make_srq(void)
+static void *add_srq(void)
 {
 	return make_limit_srq(1, 1);
 }
 
-static int free_srq(void *object)
+static int drop_srq(void *object)
 {
 	return ibv_destroy_srq(object);
 }
 
-static void *make_qp(void)
+static void *add_qp(void)
 {
 	return make_limit_qp(1, 1, 1, 1);
 }
 
-static int free_qp(void *object)
+static int drop_qp(void *object)
 {
 	return ibv_destroy_qp(object);
 }
 
-static void *make_mr(void)
+static void *add_mr(void)
 {
 	return ibv_reg_mr(pd, memory, MEMORY, 0);
 }
 
-static int free_mr(void *object)
+static int drop_mr(void *object)
 {
 	return ibv_dereg_mr(object);
 }
 
-static void *make_mw(void)
+static void *add_mw(void)
 {
 	return ibv_alloc_mw(pd, IBV_MW_TYPE_2);
 }
 
-static int free_mw(void *object)
+static int drop_mw(void *object)
 {
 	return ibv_dealloc_mw(object);
 }
 
 /* As many as the device tells, without those in use already; then none. */
 static void try_number(const char *what, int max, int used,
-		       void *(*make)(void), int (*unmake)(void *))
+		       void *(*add)(void), int (*drop)(void *))
 {
 	void **objects = calloc(max + 1, sizeof(*objects));
 	int number = 0;
 
 	errno = 0;
-	while (number <= max && (objects[number] = make()))
+	while (number <= max && (objects[number] = add()))
 		number++;
 	if (number != max - used || errno != ENOMEM)
 		fail("%d %s beside the %d in use, of %d: %s", number, what,
 		     used, max, strerror(errno));
 	while (number)
-		if (unmake(objects[--number]))
+		if (drop(objects[--number]))
 			fail("one of the %s stays: %s", what, strerror(errno));
 	free(objects);
 }
@@ -262,12 +262,12 @@ static void try_numbers(void)
 {
 	const struct ibv_device_attr *d = &device.orig_attr;
 
-	try_number("PDs", d->max_pd, 1, make_pd, free_pd);
-	try_number("CQs", d->max_cq, 1, make_cq, free_cq);
-	try_number("S-RQs", d->max_srq, 0, make_srq, free_srq);
-	try_number("QPs", d->max_qp, 0, make_qp, free_qp);
-	try_number("regions", d->max_mr, 0, make_mr, free_mr);
-	try_number("windows", d->max_mw, 0, make_mw, free_mw);
+	try_number("PDs", d->max_pd, 1, add_pd, drop_pd);
+	try_number("CQs", d->max_cq, 1, add_cq, drop_cq);
+	try_number("S-RQs", d->max_srq, 0, add_srq, drop_srq);
+	try_number("QPs", d->max_qp, 0, add_qp, drop_qp);
+	try_number("regions", d->max_mr, 0, add_mr, drop_mr);
+	try_number("windows", d->max_mw, 0, add_mw, drop_mw);
 }
 
 static void try_gids(void)
