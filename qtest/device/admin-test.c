@@ -657,7 +657,7 @@ static void test_queue_pairs(void)
               RNIC_ST_ORD_EXCEEDED),
         SPOIL(create_qp.ord, 0xffff, RNIC_ST_ORD_EXCEEDED),
         SPOIL(create_qp.enables, 1u << 31, RNIC_ST_INVALID_MODIFIER),
-        SPOIL(create_qp.enables, 1u << 9, RNIC_ST_INVALID_MODIFIER),
+        SPOIL(create_qp.enables, RNIC_QP_READ_LIST << 1, RNIC_ST_INVALID_MODIFIER),
         SPOIL(create_qp.memory.ring_offset[1], 0, RNIC_ST_BAD_QUEUE_MEMORY),
         SPOIL(create_qp.memory.ring_offset[1], 192, RNIC_ST_BAD_QUEUE_MEMORY),
         SPOIL(create_qp.memory.ring_offset[1], 65536,
