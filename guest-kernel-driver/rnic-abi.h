@@ -16,8 +16,11 @@
 #include <linux/types.h>
 #include <rdma/ib_user_ioctl_cmds.h>
 
-/* struct ib_device_ops.uverbs_abi_ver */
-#define RNIC_UVERBS_ABI_VERSION	1
+/*
+ * struct ib_device_ops.uverbs_abi_ver. 2: windows of type 1 are the PD's, so a
+ * provider does not invalidate them; Reads may have max_read_sge SGEs.
+ */
+#define RNIC_UVERBS_ABI_VERSION	2
 
 /*
  * The process maps its doorbell page with

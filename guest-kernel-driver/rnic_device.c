@@ -22,7 +22,7 @@ static u64 rnic_device_cap_flags(const struct rnic_dev *dev)
 		flags |= IB_DEVICE_MEM_MGT_EXTENSIONS;
 	if (rnic_has(dev, RNIC_FEATURE_MEMORY_WINDOW))
 		flags |= IB_DEVICE_MEM_WINDOW_TYPE_2B;
-	if (rnic_has(dev, RNIC_FEATURE_PD_WINDOW))
+	if (rnic_has(dev, RNIC_FEATURE_MEMORY_WINDOW | RNIC_FEATURE_PD_WINDOW))
 		flags |= IB_DEVICE_MEM_WINDOW;
 	if (rnic_has(dev, RNIC_FEATURE_RESIZE_QP))
 		flags |= IB_DEVICE_RESIZE_MAX_WR;

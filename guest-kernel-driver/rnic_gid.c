@@ -4,15 +4,17 @@
  *
  * GID 0 is the MAC followed by zeroes, as the core wants it of iWARP. From GID 1
  * on there is one for each address of the interface, IPv4 addresses as mapped
- * ones. An address keeps its index as long as the interface has it: programs and
- * address handles name it by that. The core keeps a copy of the table, which it
- * reads again at each IB_EVENT_GID_CHANGE; on ports that are not RoCE's it passes
- * that event on to no client.
+ * ones; GID 1 is kept for one of these, which most programs use. An address keeps
+ * its index as long as the interface has it: programs and address handles name it
+ * by that. The core keeps a copy of the table, which it reads again at each
+ * IB_EVENT_GID_CHANGE; on ports that are not RoCE's it passes that event on to no
+ * client.
  */
 
 #include <linux/etherdevice.h>
 #include <linux/slab.h>
 
+#include <net/ipv6.h>
 #include <rdma/ib_cache.h>
 
 #include "rnic.h"
@@ -31,12 +33,14 @@ static bool rnic_gid_is_listed(const union ib_gid *gid,
 }
 
 /* Its place in the table, or that of the first zero GID: NULL if there is none. */
-static union ib_gid *rnic_gid_place(struct rnic_dev *dev, const void *address)
+static union ib_gid *rnic_gid_place(struct rnic_dev *dev,
+				    const struct in6_addr *address)
 {
+	unsigned int first = ipv6_addr_v4mapped(address) ? 0 : 1;
+	unsigned int i = ARRAY_SIZE(dev->address_gids);
 	union ib_gid *place = NULL;
-	unsigned int i;
 
-	for (i = ARRAY_SIZE(dev->address_gids); i-- > 0; ) {
+	while (i-- > first) {
 		union ib_gid *gid = &dev->address_gids[i];
 
 		if (!memcmp(gid->raw, address, sizeof(gid->raw)))
@@ -47,14 +51,16 @@ static union ib_gid *rnic_gid_place(struct rnic_dev *dev, const void *address)
 	return place;
 }
 
-/* Under gid_lock. */
+/* A full list does not tell what it has no room for: no address has gone then. */
 static void rnic_gids_update(struct rnic_dev *dev,
 			     const struct rnic_address_list *list)
 {
+	bool all = list->count < RNIC_MAX_ADDRESSES;
 	unsigned int i;
 
+	lockdep_assert_held(&dev->gid_lock);
 	for (i = 0; i < ARRAY_SIZE(dev->address_gids); i++)
-		if (!rnic_gid_is_listed(&dev->address_gids[i], list))
+		if (all && !rnic_gid_is_listed(&dev->address_gids[i], list))
 			dev->address_gids[i] = zgid;
 	for (i = 0; i < list->count; i++) {
 		union ib_gid *place = rnic_gid_place(dev, &list->addr[i]);

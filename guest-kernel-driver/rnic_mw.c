@@ -17,8 +17,8 @@ int rnic_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata)
 
 	if (ret)
 		return ret;
-	if (!rnic_has(dev, of_pd ? RNIC_FEATURE_PD_WINDOW :
-				   RNIC_FEATURE_MEMORY_WINDOW))
+	if (!rnic_has(dev, RNIC_FEATURE_MEMORY_WINDOW) ||
+	    (of_pd && !rnic_has(dev, RNIC_FEATURE_PD_WINDOW)))
 		return -EOPNOTSUPP;
 	return rnic_cmd_alloc_mw(dev, to_rnic_pd(ibmw->pd)->pdn, of_pd,
 				 rnic_next_key(dev), &ibmw->rkey);

@@ -110,9 +110,9 @@ struct ibv_mw *rnic_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 	int ret;
 
 	if (!rnic_has_feature(to_rctx(pd->context),
-			      type == IBV_MW_TYPE_1 ?
-			      RNIC_FEATURE_PD_WINDOW :
-			      RNIC_FEATURE_MEMORY_WINDOW)) {
+			      RNIC_FEATURE_MEMORY_WINDOW |
+			      (type == IBV_MW_TYPE_1 ?
+			       RNIC_FEATURE_PD_WINDOW : 0))) {
 		errno = EOPNOTSUPP;
 		return NULL;
 	}
@@ -143,7 +143,10 @@ int rnic_dealloc_mw(struct ibv_mw *ibmw)
 	return ret;
 }
 
-/* Type 1: the device binds it anew, and a bind of no length unbinds it. */
+/*
+ * Type 1: the device binds it anew, and a bind of no length unbinds it. With the
+ * fence a bind that is flushed has not been done, for all QPs use the window.
+ */
 int rnic_bind_mw(struct ibv_qp *ibqp, struct ibv_mw *ibmw,
 		 struct ibv_mw_bind *bind)
 {
@@ -151,14 +154,13 @@ int rnic_bind_mw(struct ibv_qp *ibqp, struct ibv_mw *ibmw,
 	struct rnic_qp *qp = to_rqp(ibqp);
 	int ret;
 
-	if (ibqp->state == IBV_QPS_RESET ||
-	    (bind->bind_info.length && !bind->bind_info.mr))
+	if (ibqp->state == IBV_QPS_RESET)
 		return EINVAL;
 
 	rnic_wq_lock(&qp->sq);
 	qp->next = qp->sq.producer;
 	ret = rnic_wqe_begin(qp, IBV_WR_BIND_MW, bind->wr_id,
-			     bind->send_flags);
+			     bind->send_flags | IBV_SEND_FENCE);
 	if (!ret) {
 		rnic_wqe_bind(qp, rkey, &bind->bind_info);
 		if (bind->bind_info.length)

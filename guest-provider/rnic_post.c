@@ -36,7 +36,7 @@ struct rnic_op {
 
 /*
  * A Read needs no fence towards earlier Reads: they are answered in order.
- * A Local Invalidate, though, would not wait for anything without one.
+ * A Local Invalidate or a Bind, though, would not wait for anything without one.
  */
 static const struct rnic_op ops[] = {
 	[IBV_WR_SEND] = {
@@ -102,6 +102,7 @@ static const struct rnic_op ops[] = {
 	[IBV_WR_BIND_MW] = {
 		.opcode = RNIC_SQ_BIND_MW,
 		.kind = OP_BIND,
+		.fence = RNIC_WQE_LOCAL_FENCE,
 		.feature = RNIC_FEATURE_MEMORY_WINDOW,
 		.wr_op = IBV_QP_EX_WITH_BIND_MW,
 	},

@@ -292,7 +292,7 @@ enum rnic_sq_opcode {
 #define RNIC_WQE_SIGNALED	(1u << 0)
 #define RNIC_WQE_SOLICITED	(1u << 1)	/* Send types */
 #define RNIC_WQE_READ_FENCE	(1u << 2)	/* Send types, RDMA Write, atomics */
-#define RNIC_WQE_LOCAL_FENCE	(1u << 3)	/* Local Invalidate */
+#define RNIC_WQE_LOCAL_FENCE	(1u << 3)	/* Local Invalidate, Bind */
 #define RNIC_WQE_INLINE		(1u << 4)	/* data follows the header */
 
 struct rnic_sge {

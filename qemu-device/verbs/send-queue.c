@@ -329,7 +329,9 @@ static void sq_end_oldest(RnicQp *qp, enum rnic_wc_status status)
     }
     if (qp->sq.fetched && qp->sq.consumer == start) {
         sq_advance(qp);
-        qp->job.kind = RNIC_JOB_NONE;
+        if (qp->job.kind == RNIC_JOB_WORK) {
+            qp->job.kind = RNIC_JOB_NONE;
+        }
     }
 }
 
@@ -704,7 +706,7 @@ static const WorkType work_types[] = {
         sq_check_fast_register, sq_never_waits, .execute = sq_fast_register,
         .args = sizeof(struct rnic_fast_register_wqe) },
     [RNIC_SQ_BIND_MW] = {
-        sq_check_bind, sq_never_waits, .execute = sq_bind,
+        sq_check_bind, sq_local_fence_waits, .execute = sq_bind,
         .args = sizeof(struct rnic_bind_wqe) },
     [RNIC_SQ_LOCAL_INVALIDATE] = {
         sq_check_nothing, sq_local_fence_waits,

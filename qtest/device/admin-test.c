@@ -853,6 +853,7 @@ static void test_stags_refused(void)
 {
     World *w = world_new("");
     struct rnic_admin_sqe mw = rnic_command(RNIC_ADMIN_ALLOC_MW);
+    struct rnic_admin_sqe stag = rnic_command(RNIC_ADMIN_ALLOC_STAG);
     struct rnic_admin_sqe shared = rnic_command(RNIC_ADMIN_REGISTER_SHARED_MR);
     struct rnic_admin_sqe again = good_register_mr(w);
     struct rnic_admin_sqe query = object_command(RNIC_ADMIN_QUERY_MW, 0);
@@ -868,6 +869,11 @@ static void test_stags_refused(void)
         SPOIL(alloc_stag.max_pages, 1, RNIC_ST_INVALID_MODIFIER),
         SPOIL(alloc_stag.remote_access, 1, RNIC_ST_INVALID_MODIFIER),
         SPOIL(alloc_stag.window_of_pd, 2, RNIC_ST_INVALID_MODIFIER),
+        SPOIL(alloc_stag.reserved, 1, RNIC_ST_RESERVED_NOT_ZERO));
+    stag.alloc_stag.pdn = cpu_to_le32(w->r->pd);
+    stag.alloc_stag.max_pages = cpu_to_le32(1);
+    RUN(w, stag,
+        SPOIL(alloc_stag.window_of_pd, 1, RNIC_ST_RESERVED_NOT_ZERO),
         SPOIL(alloc_stag.reserved, 1, RNIC_ST_RESERVED_NOT_ZERO));
     shared.shared_mr.stag = cpu_to_le32(w->mr.stag);
     shared.shared_mr.pdn = cpu_to_le32(w->r->pd);

@@ -222,17 +222,15 @@ static void test_stranger(void)
     world_cleanup(&w);
 }
 
-/* A Bind takes the place of the one before; a Bind that fails does not. */
+/* A Bind takes the place of the one before. */
 static void test_bound_anew(void)
 {
     World w;
-    StagBind first, second, wrong;
+    StagBind first, second;
 
     world_init(&w);
     first = binding(&w, 0x20, 5000, 100);
     second = binding(&w, 0x21, 9000, 50);
-    wrong = binding(&w, 0x22, 9000, 50);
-    wrong.mr ^= 1;
     bind_ok(w.qp[0], &first);
     bind_ok(w.qp[1], &second);
     g_assert_cmpuint(bound_windows(&w), ==, 1);
@@ -240,10 +238,121 @@ static void test_bound_anew(void)
         assert_gone(w.qp[i], &first);
         assert_served(w.qp[i], &second);
     }
-    g_assert_cmpuint(stag_bind(w.qp[0], &wrong), ==, RNIC_WC_INVALID_REGION);
+    world_cleanup(&w);
+}
+
+static void set_enables(Connection *c, uint32_t enables)
+{
+    struct rnic_admin_sqe sqe = rnic_command(RNIC_ADMIN_MODIFY_QP);
+
+    sqe.modify_qp.qpn = cpu_to_le32(c->qp.number);
+    sqe.modify_qp.mask = cpu_to_le32(RNIC_QP_MODIFY_ENABLES);
+    sqe.modify_qp.enables = cpu_to_le32(enables);
+    g_assert_cmpuint(rnic_admin(c->r, &sqe, NULL), ==, RNIC_ST_OK);
+}
+
+/* A Bind that fails, whatever of it is wrong, leaves the binding before. */
+static void test_refused_bind(void)
+{
+    World w;
+    StagBind good, wrong[6];
+    StagRegion foreign, unbindable;
+    static const uint8_t statuses[] = {
+        RNIC_WC_INVALID_REGION, RNIC_WC_INVALID_PD, RNIC_WC_ACCESS_VIOLATION,
+        RNIC_WC_ACCESS_VIOLATION, RNIC_WC_BASE_BOUNDS, RNIC_WC_ACCESS_VIOLATION,
+    };
+
+    world_init(&w);
+    foreign = unbindable = w.mr;
+    foreign.pd = w.strange_pd;
+    stag_register(w.r, &foreign);
+    unbindable.access = LOCAL;
+    stag_register(w.r, &unbindable);
+    for (unsigned i = 0; i < G_N_ELEMENTS(wrong); i++) {
+        wrong[i] = binding(&w, 0x30 + i, 9000, 50);
+    }
+    wrong[0].mr ^= 1;
+    wrong[1].mr = foreign.stag;
+    wrong[2].mr = unbindable.stag;
+    wrong[3].access |= RNIC_ACCESS_MW_BIND;
+    wrong[4].va = w.mr.va + w.mr.length - 49;
+    wrong[5] = nothing(&w, 0x35);       /* on a QP that may not bind */
+
+    good = binding(&w, 0x20, 5000, 100);
+    bind_ok(w.qp[1], &good);
+    for (unsigned i = 0; i < G_N_ELEMENTS(wrong); i++) {
+        g_test_message("%u", i);
+        if (i == 5) {
+            set_enables(w.qp[0], STAG_ENABLES & ~RNIC_QP_ENABLE_BIND);
+        }
+        g_assert_cmpuint(stag_bind(w.qp[0], &wrong[i]), ==, statuses[i]);
+        stag_reconnect(w.qp[0]);
+        set_enables(w.qp[0], STAG_ENABLES);
+        assert_served(w.qp[0], &good);
+        assert_served(w.qp[1], &good);
+        assert_gone(w.qp[1], &wrong[i]);
+    }
+    stag_dealloc(w.r, foreign.stag);
+    stag_dealloc(w.r, unbindable.stag);
+    world_cleanup(&w);
+}
+
+/* A Bind of no length of a QP's window is no way to unbind it. */
+static void test_no_length_of_qp_window(void)
+{
+    World w;
+    StagBind bind, none;
+    uint32_t mw;
+
+    world_init(&w);
+    mw = stag_alloc_mw(w.r, w.r->pd, 0x11);
+    bind = stag_window((mw & ~0xffu) | 0x22, &w.mr, w.mr.va, 100, RR | RW);
+    none = (StagBind) { .mw = (mw & ~0xffu) | 0x23 };
+    bind_ok(w.qp[0], &bind);
+    g_assert_cmpuint(stag_bind(w.qp[0], &none), ==, RNIC_WC_STAG_NOT_INVALID);
     stag_reconnect(w.qp[0]);
-    assert_served(w.qp[0], &second);
-    assert_gone(w.qp[1], &wrong);
+    assert_served(w.qp[0], &bind);
+    g_assert_cmpuint(stag_invalidate(w.qp[0], bind.mw), ==, RNIC_WC_SUCCESS);
+    stag_dealloc(w.r, mw);
+    world_cleanup(&w);
+}
+
+/* The sink of a Read of either QP; but no Read invalidates it. */
+static void test_read_sink(void)
+{
+    World w;
+    StagBind bind;
+
+    world_init(&w);
+    bind = binding(&w, 0x20, 5000, 100);
+    bind_ok(w.qp[0], &bind);
+    for (int invalidate = 0; invalidate < 2; invalidate++) {
+        for (int i = 0; i < 2; i++) {
+            Connection *c = w.qp[i];
+            RnicWr wr = connection_wr(c, invalidate
+                                         ? RNIC_SQ_RDMA_READ_INVALIDATE
+                                         : RNIC_SQ_RDMA_READ, 7, 0, 8);
+            char text[9];
+            WireRead read;
+
+            wr.remote_stag = CONNECTION_REMOTE_STAG;
+            wr.sge[0].stag = cpu_to_le32(bind.mw);
+            wr.sge[0].to = cpu_to_le64(bind.va);
+            g_test_message("invalidate %d, QP %d", invalidate, i);
+            rnic_post_send(w.r, &c->qp, &wr);
+            snprintf(text, sizeof(text), "read %d %d", invalidate, i);
+            wire_get_read_request(c->peer, 1, &read);
+            wire_put_read_response(c->peer, read.sink_stag, read.sink_to,
+                                   text, 8);
+            rnic_expect_cqe(w.r, &c->send_cq, 7, invalidate
+                            ? RNIC_WC_INVALID_STAG : RNIC_WC_SUCCESS);
+            rnic_mem_read(w.r, w.mr.bus[1] + 5000 - 4096, text + 1, 8);
+            g_assert_cmpint(text[6], ==, '0' + invalidate);
+            g_assert_cmpint(text[8], ==, '0' + i);
+            stag_reconnect(c);
+            assert_served(c, &bind);
+        }
+    }
     world_cleanup(&w);
 }
 
@@ -311,6 +420,42 @@ static void test_outlives_qp(void)
     world_cleanup(&w);
 }
 
+/* Behind a Read: with the fence a Bind that is flushed has not been done. */
+static void test_flushed(void)
+{
+    World w;
+    StagBind bind;
+    WireRead read;
+
+    world_init(&w);
+    bind = binding(&w, 0x20, 5000, 100);
+    connection_post(w.qp[0], RNIC_SQ_RDMA_READ, 1, 0, 8);
+    wire_get_read_request(w.qp[0]->peer, 1, &read);
+    bind.flags = RNIC_WQE_LOCAL_FENCE;
+    stag_post_bind(w.qp[0], 2, &bind);
+    rnic_settle(w.r);
+    wire_put_terminate(w.qp[0]->peer, READ_INVALID_STAG);
+    rnic_expect_cqe(w.r, &w.qp[0]->send_cq, 1, RNIC_WC_REMOTE_TERMINATION);
+    rnic_expect_cqe(w.r, &w.qp[0]->send_cq, 2, RNIC_WC_FLUSHED);
+    g_assert_cmpuint(stag_query_mw(w.r, w.mw).valid, ==, 0);
+    g_assert_cmpuint(bound_windows(&w), ==, 0);
+    assert_gone(w.qp[1], &bind);
+    stag_reconnect(w.qp[0]);
+
+    /* When the Read is done, so is the Bind. */
+    connection_post(w.qp[0], RNIC_SQ_RDMA_READ, 3, 0, 8);
+    wire_get_read_request(w.qp[0]->peer, 1, &read);
+    stag_post_bind(w.qp[0], 4, &bind);
+    rnic_settle(w.r);
+    g_assert_cmpuint(stag_query_mw(w.r, w.mw).valid, ==, 0);
+    wire_put_read_response(w.qp[0]->peer, read.sink_stag, read.sink_to,
+                           "readdata", 8);
+    rnic_expect_cqe(w.r, &w.qp[0]->send_cq, 3, RNIC_WC_SUCCESS);
+    rnic_expect_cqe(w.r, &w.qp[0]->send_cq, 4, RNIC_WC_SUCCESS);
+    assert_served(w.qp[1], &bind);
+    world_cleanup(&w);
+}
+
 /* A Write of the peer through one QP, while the other binds the window anew. */
 static void test_bound_anew_under_write(void)
 {
@@ -349,9 +494,14 @@ int main(int argc, char **argv)
     qtest_add_func("rnic/pd-window/every-qp", test_every_qp);
     qtest_add_func("rnic/pd-window/stranger", test_stranger);
     qtest_add_func("rnic/pd-window/bound-anew", test_bound_anew);
+    qtest_add_func("rnic/pd-window/refused-bind", test_refused_bind);
+    qtest_add_func("rnic/pd-window/no-length-of-qp-window",
+                   test_no_length_of_qp_window);
+    qtest_add_func("rnic/pd-window/read-sink", test_read_sink);
     qtest_add_func("rnic/pd-window/unbound", test_unbound);
     qtest_add_func("rnic/pd-window/not-invalidated", test_not_invalidated);
     qtest_add_func("rnic/pd-window/outlives-qp", test_outlives_qp);
+    qtest_add_func("rnic/pd-window/flushed", test_flushed);
     qtest_add_func("rnic/pd-window/bound-anew-under-write",
                    test_bound_anew_under_write);
     return g_test_run();

@@ -381,20 +381,27 @@ static uint16_t modify_enables(Connection *c, uint32_t enables)
     return rnic_admin(c->r, &sqe, NULL);
 }
 
-/* A QP without the enable has the specification's one SGE. */
+/* A QP without the enable has the specification's one SGE: two are refused. */
 static void test_without_enable(void)
 {
     static const uint32_t lengths[] = { 10, 20 };
     Connection *c = connection_new(NULL);
-    RnicWr wr = list_wr(c, 9, lengths, 2);
+    RnicWr one = list_wr(c, 8, lengths, 1), two = list_wr(c, 9, lengths, 2);
+    uint8_t data[10] = { 'r', 'e', 'a', 'd' };
 
     g_assert_cmpuint(le32_to_cpu(query_device(c->r).max_read_sge), ==,
                      RNIC_MAX_SGE);
-    rnic_post_send(c->r, &c->qp, &wr);
+    rnic_mem_fill(c->r, c->mr.bus, 0xee, 40000);
+    rnic_post_send(c->r, &c->qp, &one);
+    expect_request(c, 1, 0, 0, 10);
+    respond(c, 0, data, 10);
+    expect_all(c, 8, 10);
+    expect_placed(c, 0, data, 10);
+    rnic_post_send(c->r, &c->qp, &two);
     wire_expect_terminate(c->peer, 0);
     rnic_expect_cqe(c->r, &c->send_cq, 9, RNIC_WC_INVALID_WQE);
     connection_free(c);
-    rnic_shows("V8.1.3.3-3");
+    rnic_shows("V8.1.3.3-3 V9.3.1.1-11");
 }
 
 static void test_without_feature(void)

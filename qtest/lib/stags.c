@@ -212,7 +212,7 @@ void stag_post_bind(Connection *c, uint64_t wr_id, const StagBind *bind)
     } wqe = {
         .head = {
             .opcode = RNIC_SQ_BIND_MW,
-            .flags = RNIC_WQE_SIGNALED,
+            .flags = RNIC_WQE_SIGNALED | bind->flags,
             .units = 1,
             .wr_id = cpu_to_le64(wr_id),
         },

@@ -36,6 +36,7 @@ typedef struct StagBind {
     uint64_t va;
     uint64_t length;
     uint8_t access;
+    uint8_t flags;              /* of the WQE, besides SIGNALED */
 } StagBind;
 
 /* A QP that may do everything. */

@@ -53,12 +53,13 @@ become "without the IPv6 address" $first $link
 
 say "more addresses than GIDs"
 last=$(printf '%s\n' "$gids"/* | sed 's/.*\///' | sort -n | tail -n 1)
-for k in $(seq 2 $((last + 10))); do
+for k in $(seq 2 80); do
 	ip address add "10.77.0.$k/24" dev "$netdev"
 done
 # Index 1 is of 10.77.0.1, and 2 of IPv6.
 eventually 10 grep -q "0a4d:00$(printf %02x $((last - 1)))" "$gids/$last" ||
 	fail "the last GID is $(cat "$gids/$last")"
+[ "$(cat "$gids/2")" = $link ] || fail "GID 2 was $link, is $(cat "$gids/2")"
 rping -s -a 10.77.0.1 -C 5 >/tmp/server 2>&1 &
 server=$!
 eventually 30 serving $server 7174 || fail "rping does not listen"
@@ -66,3 +67,9 @@ rping -c -a 10.77.0.1 -C 5 -v || fail "rping"
 wait $server || fail "rping's server"
 ip address flush dev "$netdev"
 become "without addresses"
+
+say "an IPv6 address before the first IPv4 address"
+ip -6 address add fd00::5/64 dev "$netdev"
+become "an IPv6 address alone" $none $global
+ip address add 10.77.0.1/24 dev "$netdev"
+become "then an IPv4 address" $first $global

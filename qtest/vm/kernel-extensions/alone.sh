@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Atomic operations and immediate data, posted by a kernel module.
+# Atomic operations, immediate data and Reads with several SGEs, posted by a kernel
+# module.
 
 . /usr/lib/rnic/lib.sh
 

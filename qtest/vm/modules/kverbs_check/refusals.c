@@ -56,6 +56,26 @@ static int refuse_other_sink(struct kverbs_stale *s)
 	return must_refuse(s, &wr.wr, "a Read that invalidates another STag");
 }
 
+/* It has one sink, which it invalidates. */
+static int refuse_two_sinks(struct kverbs_stale *s)
+{
+	struct ib_sge sges[2] = {
+		{ .lkey = s->area.mr->lkey, .length = 1 },
+		{ .lkey = s->area.mr->lkey, .length = 1 },
+	};
+	struct ib_rdma_wr wr = {
+		.wr = {
+			.opcode = IB_WR_RDMA_READ_WITH_INV,
+			.sg_list = sges,
+			.num_sge = 2,
+			.ex.invalidate_rkey = s->area.mr->lkey,
+		},
+		.rkey = 0x100,
+	};
+
+	return must_refuse(s, &wr.wr, "a Read that invalidates, with two SGEs");
+}
+
 static int refuse_inline_read(struct kverbs_stale *s)
 {
 	u64 data = 0;
@@ -147,6 +167,7 @@ int kverbs_check_refusals(struct kverbs_stale *s)
 		refuse_stag_zero,
 		refuse_unmapped_region,
 		refuse_other_sink,
+		refuse_two_sinks,
 		refuse_inline_read,
 		refuse_long_inline,
 		refuse_many_sges,

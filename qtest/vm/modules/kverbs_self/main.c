@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * kverbs_self: atomic operations and immediate data by kernel verbs, on two QPs of
- * the adapter that are connected by hand to each other.
+ * kverbs_self: atomic operations, immediate data and Reads with several SGEs by
+ * kernel verbs, on two QPs of the adapter that are connected by hand to each other.
  *
  * Loading it does all of that; it loads if all is right.
  */
@@ -24,6 +24,8 @@
 #define FOUND		8	/* what they have found there */
 #define SOURCE		64
 #define SINK		128
+#define SINK_GAP	32	/* octets from one of a Read's SGEs to the next */
+#define SINKS		3
 
 static struct self {
 	struct ib_device *dev;
@@ -61,6 +63,7 @@ static int to_init(struct ib_qp *qp)
 		.qp_state = IB_QPS_INIT,
 		.port_num = PORT,
 		.qp_access_flags = IB_ACCESS_REMOTE_WRITE |
+				   IB_ACCESS_REMOTE_READ |
 				   IB_ACCESS_REMOTE_ATOMIC,
 	};
 
@@ -156,7 +159,7 @@ static int register_page(void)
 		.mr = self.mr,
 		.key = self.mr->rkey,
 		.access = IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE |
-			  IB_ACCESS_REMOTE_ATOMIC,
+			  IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_ATOMIC,
 	};
 	struct ib_wc wc;
 
@@ -259,6 +262,56 @@ static int check_immediate(enum ib_wr_opcode opcode)
 	return expect(write ? IB_WC_RDMA_WRITE : IB_WC_SEND, &wc);
 }
 
+static int post_read_list(const unsigned int *lengths)
+{
+	struct ib_sge sges[SINKS];
+	struct ib_rdma_wr wr = {
+		.wr = {
+			.opcode = IB_WR_RDMA_READ,
+			.send_flags = IB_SEND_SIGNALED,
+			.sg_list = sges,
+			.num_sge = SINKS,
+		},
+		.remote_addr = self.mr->iova + SOURCE,
+		.rkey = self.mr->rkey,
+	};
+	unsigned int i;
+
+	for (i = 0; i < SINKS; i++)
+		sges[i] = (struct ib_sge) {
+			.addr = self.mr->iova + SINK + i * SINK_GAP,
+			.length = lengths[i],
+			.lkey = self.mr->lkey,
+		};
+	return ib_post_send(self.qp[0], &wr.wr, NULL);
+}
+
+static int check_read_list(void)
+{
+	static const unsigned int lengths[SINKS] = { 7, 20, 13 };
+	const u8 *source = self.page + SOURCE;
+	struct ib_wc wc;
+	unsigned int i;
+	int ret;
+
+	for (i = 0; i < PAYLOAD; i++)
+		self.page[SOURCE + i] = 1 + i;
+	memset(self.page + SINK, 0, SINKS * SINK_GAP);
+	ret = post_read_list(lengths) ?: expect(IB_WC_RDMA_READ, &wc);
+	if (ret)
+		return ret;
+	for (i = 0; i < SINKS; i++) {
+		const u8 *sink = self.page + SINK + i * SINK_GAP;
+
+		if (memcmp(sink, source, lengths[i]) || sink[lengths[i]]) {
+			pr_err("SGE %u of a Read has other octets\n", i);
+			return -EIO;
+		}
+		source += lengths[i];
+	}
+	return 0;
+}
+
 static int check_all(void)
 {
 	if (self.dev->attrs.atomic_cap != IB_ATOMIC_HCA)
@@ -266,7 +319,8 @@ static int check_all(void)
 	return find_gid() ?: connect_both() ?: register_page() ?:
 	       check_atomics() ?:
 	       check_immediate(IB_WR_RDMA_WRITE_WITH_IMM) ?:
-	       check_immediate(IB_WR_SEND_WITH_IMM);
+	       check_immediate(IB_WR_SEND_WITH_IMM) ?:
+	       check_read_list();
 }
 
 /*
@@ -280,7 +334,7 @@ static struct ib_qp *make_qp(void)
 		.cap = {
 			.max_send_wr = 8,
 			.max_recv_wr = 8,
-			.max_send_sge = 1,
+			.max_send_sge = SINKS,
 			.max_recv_sge = 1,
 		},
 		.qp_type = IB_QPT_RC,
