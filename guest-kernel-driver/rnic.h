@@ -124,7 +124,7 @@ struct rnic_dev {
 	struct xarray requests;		/* by endpoint, see rnic_cm.c */
 	atomic64_t next_cookie;
 
-	struct mutex gid_lock;
+	struct mutex gid_lock;		/* of address_gids */
 	union ib_gid address_gids[RNIC_GID_TABLE_LENGTH - 1]; /* GID 1 and on */
 
 	struct notifier_block netdev_notifier;

@@ -181,6 +181,7 @@ int rnic_cmd_register_mr(struct rnic_dev *dev, const struct rnic_mr_params *p,
  */
 int rnic_cmd_reregister_mr(struct rnic_dev *dev, u32 change,
 			   const struct rnic_mr_params *p, u32 *stag);
+/* of_pd: of type 1, that every QP of the PD binds and is served by. */
 int rnic_cmd_alloc_mw(struct rnic_dev *dev, u32 pdn, bool of_pd, u8 key,
 		      u32 *stag);
 int rnic_cmd_dealloc_stag(struct rnic_dev *dev, u32 stag);

@@ -101,13 +101,14 @@ static enum rnic_wc_status bind_check(const RnicState *s,
 
 /* A Bind of no length takes a window of a PD from its region. */
 static enum rnic_wc_status bind_to_nothing(RnicState *s, const RnicAccessor *who,
-                                           RnicStag *window)
+                                           RnicStag *window, uint32_t index)
 {
     if (window->pd != who->pd) {
         return RNIC_WC_INVALID_PD;
     }
     if (window->valid) {
         rnic_window_unbind(s, window, window->pd);
+        trace_rnic_mw_unbound(index, who->qpn);
     }
     return RNIC_WC_SUCCESS;
 }
@@ -124,7 +125,7 @@ enum rnic_wc_status rnic_tpt_bind(RnicState *s, const RnicAccessor *who,
     RNIC_TPT_CHANGE_GUARD(s);
     window = rnic_tpt_entry(s, mw_stag);
     if (window && window->of_pd && wqe->length == 0) {
-        return bind_to_nothing(s, who, window);
+        return bind_to_nothing(s, who, window, mw_stag >> 8);
     }
     region = mr_stag ? rnic_tpt_entry(s, mr_stag) : NULL;
     status = bind_check(s, who, window, region, wqe);

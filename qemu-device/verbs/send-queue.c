@@ -401,16 +401,16 @@ static bool sq_names_stag_zero(const RnicQp *qp)
     return sq_head(qp)->remote_stag == 0 && sq_sgl_length(qp) > 0;
 }
 
-/* Of the sink only that it is there; its rights when the data arrives. */
-/* V8.1.2.2-3, 7.4.2, 7.5.2: no right is needed until then. */
+/* Of a sink only that it is there (V8.1.2.2-3); its rights when the data arrives
+ * (7.4.2, 7.5.2). */
 static RnicAccessResult sq_check_sinks(RnicQp *qp)
 {
     RnicAccessResult result = RNIC_ACCESS_OK;
-    const struct rnic_sge *sink = sq_sges(qp);
+    unsigned count = sq_head(qp)->num_sge;
     RnicTarget target;
 
-    for (unsigned n = sq_head(qp)->num_sge; n && result == RNIC_ACCESS_OK;
-         n--, sink++) {
+    for (unsigned i = 0; i < count && result == RNIC_ACCESS_OK; i++) {
+        const struct rnic_sge *sink = &sq_sges(qp)[i];
         uint32_t len = le32_to_cpu(sink->length);
 
         if (len > 0) {

@@ -114,7 +114,7 @@ static void post_answerer_receive(uint64_t wr_id, uint32_t length, uint32_t key_
 
 static void expect(unsigned int qp, uint64_t wr_id, enum ibv_wc_status status)
 {
-	struct ibv_wc wc = by_hand_wait(pair.cqs[qp]);
+	struct ibv_wc wc = by_hand_wait(pair.cqs[qp], qp ? "receive" : "WR");
 
 	if (wc.wr_id != wr_id || wc.status != status)
 		fail("WR %llu: %s, where WR %llu with %s is due",

@@ -107,7 +107,7 @@ static void run_round(unsigned int round)
 	for (i = 0; i < LISTS; i++)
 		octets[i] = post_list(i);
 	for (i = 0; i < LISTS; i++) {
-		struct ibv_wc wc = by_hand_wait(pair.cqs[0]);
+		struct ibv_wc wc = by_hand_wait(pair.cqs[0], "Read");
 
 		if (wc.status || wc.wr_id != i || wc.opcode != IBV_WC_RDMA_READ)
 			fail("round %u: Read %u: %s of WR %llu", round, i,

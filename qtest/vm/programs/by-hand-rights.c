@@ -73,7 +73,7 @@ static enum ibv_wc_status complete(unsigned int count)
 	enum ibv_wc_status worst = IBV_WC_SUCCESS;
 
 	while (count--) {
-		struct ibv_wc wc = by_hand_wait(pair.cq);
+		struct ibv_wc wc = by_hand_wait(pair.cq, "Write or Read");
 
 		if (worst == IBV_WC_SUCCESS)
 			worst = wc.status;

@@ -71,7 +71,7 @@ static enum ibv_wc_status bind_by(unsigned int i, uint32_t offset,
 
 	if (ret)
 		fail("ibv_bind_mw: %s", strerror(ret));
-	return by_hand_wait(pairs[i].cqs[1]).status;
+	return by_hand_wait(pairs[i].cqs[1], "bind").status;
 }
 
 /* The peer of pair i's QP writes or reads length octets of the region. */
@@ -93,7 +93,7 @@ static enum ibv_wc_status transfer(unsigned int i, enum ibv_wr_opcode opcode,
 
 	if (ret)
 		fail("ibv_post_send: %s", strerror(ret));
-	return by_hand_wait(pairs[i].cqs[0]).status;
+	return by_hand_wait(pairs[i].cqs[0], "transfer").status;
 }
 
 static void expect_served(unsigned int i, uint32_t offset, uint32_t length)

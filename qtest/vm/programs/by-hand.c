@@ -173,7 +173,7 @@ void by_hand_free(struct by_hand_pair *pair)
 			fail("QP or CQ %u: %s", i, strerror(errno));
 }
 
-struct ibv_wc by_hand_wait(struct ibv_cq *cq)
+struct ibv_wc by_hand_wait(struct ibv_cq *cq, const char *what)
 {
 	double deadline = now() + time_limit;
 	struct ibv_wc wc;
@@ -182,7 +182,7 @@ struct ibv_wc by_hand_wait(struct ibv_cq *cq)
 	do {
 		n = ibv_poll_cq(cq, 1, &wc);
 		if (n < 0 || now() > deadline)
-			fail("no completion");
+			fail("no completion: %s", what);
 	} while (!n);
 	return wc;
 }

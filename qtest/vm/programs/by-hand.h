@@ -47,8 +47,8 @@ void by_hand_connect(struct by_hand *h, struct by_hand_pair *pair,
 		     struct ibv_pd *pd, int access, unsigned int depth);
 void by_hand_free(struct by_hand_pair *pair);
 
-/* The next completion; none within time_limit is a failure. */
-struct ibv_wc by_hand_wait(struct ibv_cq *cq);
+/* The next completion; none within time_limit is a failure of what. */
+struct ibv_wc by_hand_wait(struct ibv_cq *cq, const char *what);
 
 /* main() of a program whose arguments are [-t SECONDS] ADAPTER. */
 int by_hand_main(int argc, char **argv, const char *name, const char *help,

@@ -1,0 +1,91 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# For the program host of a VM test with --fabric tcp: captures the guests' RDMA
+# connections on the loopback interface until the guests have ended, puts them in
+# TCP's order, and asks Wireshark's dissectors, which know nothing of this project,
+# what is there. It runs in the test's directory.
+
+capture=wire.pcap
+ordered=ordered.pcap
+
+fail() {
+	echo "error: $*"
+	exit 1
+}
+
+# capture_wire SCRIPT...: until each of these guests' scripts has ended.
+capture_wire() {
+	local root=() tcpdump script
+	[ "$(id -u)" -eq 0 ] || root=(sudo -n)
+	"${root[@]}" true 2>/dev/null || { echo "capturing needs root"; exit 77; }
+	"${root[@]}" tcpdump -i lo -n -s 0 -B 262144 -U -w "$capture" \
+		"tcp and net $RNIC_HOST_NET.0/24" 2>tcpdump.log &
+	tcpdump=$!
+	for script in "$@"; do
+		until [ -e "$script.rc" ]; do
+			kill -0 $tcpdump 2>/dev/null ||
+				fail "tcpdump: $(cat tcpdump.log)"
+			sleep 0.5
+		done
+	done
+	sleep 1
+	"${root[@]}" kill -INT $tcpdump
+	wait $tcpdump || true
+	cat tcpdump.log
+	grep -q '^0 packets dropped by kernel' tcpdump.log ||
+		fail "the capture is not complete"
+	"$RNIC_TOP/scripts/tcp-in-order" "$capture" "$ordered" ||
+		fail "the capture is not complete"
+}
+
+# The protocols above RDMA are told apart by guessing: random data is none.
+dissect() {
+	tshark -n -r "$ordered" --disable-protocol rpcordma \
+		--disable-protocol smb_direct "$@" 2>/dev/null
+}
+
+# frames FILTER: how many packets of the capture match.
+frames() {
+	dissect -Y "$1" -T fields -e frame.number | wc -l
+}
+
+# none FILTER WHAT
+none() {
+	local n
+	n=$(frames "$1")
+	[ "$n" -eq 0 ] || { dissect -Y "$1" -O iwarp_mpa,iwarp_ddp_rdmap |
+		head -n 60; fail "$n packets with $2"; }
+}
+
+# some COUNT FILTER WHAT
+some() {
+	local n
+	n=$(frames "$2")
+	echo "$n packets with $3"
+	[ "$n" -ge "$1" ] || fail "only $n packets with $3"
+}
+
+# messages COUNT FIELD VALUE WHAT: exactly so many, of which a packet may have several;
+# more, if perftest_client (images/guest/lib.sh) began again.
+messages() {
+	local n
+	n=$(dissect -T fields -e "$2" | tr ',' '\n' | grep -cx "$3" || true)
+	echo "$n messages with $4"
+	[ "$n" -eq "$1" ] && return
+	[ "$n" -gt "$1" ] && grep -q 'begins again$' client.out && return
+	fail "$n messages with $4, not $1"
+}
+
+# Every byte dissects as MPA, DDP and RDMAP, opcodes up to $1.
+well_formed() {
+	none '_ws.malformed' 'something malformed'
+	none 'iwarp_mpa.bad_length' 'a bad MPA length'
+	none 'iwarp_mpa.crc_check == 0' 'a bad MPA checksum'
+	none '_ws.expert.group == "Malformed"' 'a malformed field'
+	none "iwarp_rdma.opcode > $1" 'an RDMA message of no known kind'
+	# Segments that end in another packet's FPDU are not dissected where they
+	# are.
+	none 'tcp.len > 0 && !iwarp_mpa && !tcp.reassembled_in && !tcp.segment_data' \
+		'bytes that are not MPA'
+}
