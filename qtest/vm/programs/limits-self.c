@@ -335,6 +335,57 @@ static void try_device_memory(void)
 			     "memory in the device");
 }
 
+/* Each of which ibv_devinfo -v has a line for: none. */
+static void try_what_is_not(void)
+{
+	struct ibv_wq_init_attr wq = {
+		.wq_type = IBV_WQT_RQ, .max_wr = 1, .max_sge = 1,
+		.pd = pd, .cq = cq,
+	};
+	struct ibv_ah_attr ah = { .port_num = PORT, .is_global = 1 };
+	struct ibv_xrcd_init_attr xrcd = {
+		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
+		.fd = -1,
+	};
+	struct ibv_flow_attr flow = { .size = sizeof(flow), .port = PORT };
+	struct ibv_qp *qp = make_limit_qp(1, 1, 1, 1);
+	union ibv_gid group = { .raw = { 0xff, 0x0e } };
+	int ret;
+
+	need(qp, "a QP");
+	if (device.orig_attr.max_ah || device.orig_attr.max_mcast_grp ||
+	    device.rss_caps.max_rwq_indirection_tables ||
+	    device.max_wq_type_rq || device.raw_packet_caps ||
+	    device.tso_caps.max_tso || device.odp_caps.general_caps ||
+	    device.tm_caps.max_num_tags ||
+	    device.packet_pacing_caps.qp_rate_limit_max)
+		fail("the device tells of what it has not");
+	expect_error(!ibv_create_ah(pd, &ah), EOPNOTSUPP, "an address handle");
+	expect_error(!ibv_create_wq(context, &wq), EOPNOTSUPP, "a WQ");
+	expect_error(!ibv_open_xrcd(context, &xrcd), EOPNOTSUPP, "an XRC domain");
+	expect_error(!ibv_create_flow(qp, &flow), EOPNOTSUPP, "a flow rule");
+	ret = ibv_attach_mcast(qp, &group, 0);
+	if (ret != EOPNOTSUPP)
+		fail("a multicast group: %s, not EOPNOTSUPP", strerror(ret));
+	ibv_destroy_qp(qp);
+}
+
+static void try_moderation(void)
+{
+	struct ibv_modify_cq_attr attr = {
+		.attr_mask = IBV_CQ_ATTR_MODERATE,
+		.moderate = {
+			.cq_count = device.cq_mod_caps.max_cq_count,
+			.cq_period = device.cq_mod_caps.max_cq_period,
+		},
+	};
+	int ret = ibv_modify_cq(cq, &attr);
+
+	if (ret)
+		fail("as much moderation as the device tells: %s",
+		     strerror(ret));
+}
+
 static void try_other_types(void)
 {
 	static const enum ibv_qp_type types[] = { IBV_QPT_UC, IBV_QPT_UD,
@@ -386,7 +437,9 @@ int main(int argc, char **argv)
 	try_window(IBV_DEVICE_MEM_WINDOW, IBV_MW_TYPE_1);
 	try_window(IBV_DEVICE_MEM_WINDOW_TYPE_2B, IBV_MW_TYPE_2);
 	try_timestamps();
+	try_moderation();
 	try_device_memory();
+	try_what_is_not();
 	try_other_types();
 
 	ibv_destroy_cq(cq);
