@@ -297,6 +297,14 @@ int rnic_cmd_query_qp(struct rnic_dev *dev, u32 qpn, struct rnic_qp_info *info)
 	info->ird = le16_to_cpu(attr.ird);
 	info->ord = le16_to_cpu(attr.ord);
 	info->enables = le32_to_cpu(attr.enables);
+	info->sq_depth = le32_to_cpu(attr.sq_depth);
+	info->rq_depth = le32_to_cpu(attr.rq_depth);
+	info->sq_consumer = le32_to_cpu(attr.sq_consumer);
+	info->rq_consumer = le32_to_cpu(attr.rq_consumer);
+	info->mpa_revision = attr.mpa_revision;
+	info->mpa_flags = attr.mpa_flags;
+	info->bytes_sent = le64_to_cpu(attr.bytes_sent);
+	info->bytes_received = le64_to_cpu(attr.bytes_received);
 	return 0;
 }
 

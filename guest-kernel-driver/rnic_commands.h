@@ -82,6 +82,14 @@ struct rnic_qp_info {
 	u16 ird;
 	u16 ord;
 	u32 enables;
+	u32 sq_depth;			/* units */
+	u32 rq_depth;
+	u32 sq_consumer;
+	u32 rq_consumer;
+	u8 mpa_revision;		/* of the last stream */
+	u8 mpa_flags;			/* RNIC_MPA_* */
+	u64 bytes_sent;
+	u64 bytes_received;
 };
 
 struct rnic_mr_params {

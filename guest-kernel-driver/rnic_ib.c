@@ -42,6 +42,12 @@ static const struct ib_device_ops rnic_dev_ops = {
 	.disassociate_ucontext = rnic_disassociate_ucontext,
 	.drain_rq = rnic_drain_rq,
 	.drain_sq = rnic_drain_sq,
+	.fill_res_cq_entry = rnic_fill_res_cq_entry,
+	.fill_res_mr_entry = rnic_fill_res_mr_entry,
+	.fill_res_qp_entry = rnic_fill_res_qp_entry,
+#ifdef RNIC_HAVE_FILL_RES_SRQ
+	.fill_res_srq_entry = rnic_fill_res_srq_entry,
+#endif
 	.get_dev_fw_str = rnic_get_dev_fw_str,
 	.get_dma_mr = rnic_get_dma_mr,
 	.get_hw_stats = rnic_get_hw_stats,

@@ -160,6 +160,12 @@ int rnic_get_port_immutable(struct ib_device *ibdev, u32 port,
 			    struct ib_port_immutable *immutable);
 void rnic_get_dev_fw_str(struct ib_device *ibdev, char *str);
 
+/* rnic_restrack.c */
+int rnic_fill_res_qp_entry(struct sk_buff *msg, struct ib_qp *ibqp);
+int rnic_fill_res_cq_entry(struct sk_buff *msg, struct ib_cq *ibcq);
+int rnic_fill_res_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr);
+int rnic_fill_res_srq_entry(struct sk_buff *msg, struct ib_srq *ibsrq);
+
 /* rnic_gid.c */
 int rnic_query_gid(struct ib_device *ibdev, u32 port, int index,
 		   union ib_gid *gid);

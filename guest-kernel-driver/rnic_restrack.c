@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * rnic: what "rdma resource show -dd" tells of objects beyond what the core knows:
+ * the device's numbers, sizes and states. The core holds the object meanwhile; its
+ * caller may sleep.
+ */
+
+#include <net/netlink.h>
+#include <rdma/restrack.h>
+#include <uapi/rdma/rdma_netlink.h>
+
+#include "rnic.h"
+#include "rnic_commands.h"
+#include "rnic_compat.h"
+#include "rnic_verbs.h"
+
+/* Adds what fill puts as the driver's part of the message, all or nothing. */
+static int rnic_res_nest(struct sk_buff *msg, const void *object,
+			 int (*fill)(struct sk_buff *msg, const void *object))
+{
+	struct nlattr *nest = nla_nest_start(msg, RDMA_NLDEV_ATTR_DRIVER);
+
+	if (!nest)
+		return -EMSGSIZE;
+	if (fill(msg, object)) {
+		nla_nest_cancel(msg, nest);
+		return -EMSGSIZE;
+	}
+	nla_nest_end(msg, nest);
+	return 0;
+}
+
+/* ------------------------------------------------------------------ QP */
+
+struct rnic_res_qp {
+	const struct rnic_qp *qp;
+	struct rnic_qp_info info;
+};
+
+static const char *rnic_res_qp_state(u8 state)
+{
+	static const char * const names[] = {
+		[RNIC_QPS_IDLE] = "idle",
+		[RNIC_QPS_RTS] = "rts",
+		[RNIC_QPS_CLOSING] = "closing",
+		[RNIC_QPS_TERMINATE] = "terminate",
+		[RNIC_QPS_ERROR] = "error",
+	};
+
+	return state < ARRAY_SIZE(names) ? names[state] : "unknown";
+}
+
+static int rnic_res_fill_stream(struct sk_buff *msg,
+				const struct rnic_qp_info *info)
+{
+	return rdma_nl_put_driver_u32(msg, "mpa_revision",
+				      info->mpa_revision) ||
+	       rdma_nl_put_driver_u32(msg, "mpa_crc",
+				      !!(info->mpa_flags & RNIC_MPA_CRC)) ||
+	       rdma_nl_put_driver_u64(msg, "bytes_sent", info->bytes_sent) ||
+	       rdma_nl_put_driver_u64(msg, "bytes_received",
+				      info->bytes_received);
+}
+
+static int rnic_res_fill_qp(struct sk_buff *msg, const void *object)
+{
+	const struct rnic_res_qp *res = object;
+	const struct rnic_qp_info *info = &res->info;
+
+	return rdma_nl_put_driver_string(msg, "state",
+					 rnic_res_qp_state(info->state)) ||
+	       rdma_nl_put_driver_u32(msg, "direct", res->qp->direct) ||
+	       rdma_nl_put_driver_u32(msg, "ird", info->ird) ||
+	       rdma_nl_put_driver_u32(msg, "ord", info->ord) ||
+	       rdma_nl_put_driver_u32(msg, "sq_units", info->sq_depth) ||
+	       rdma_nl_put_driver_u32(msg, "sq_consumer", info->sq_consumer) ||
+	       rdma_nl_put_driver_u32(msg, "rq_depth", info->rq_depth) ||
+	       rdma_nl_put_driver_u32(msg, "rq_consumer", info->rq_consumer) ||
+	       rnic_res_fill_stream(msg, info);
+}
+
+int rnic_fill_res_qp_entry(struct sk_buff *msg, struct ib_qp *ibqp)
+{
+	struct rnic_res_qp res = { .qp = to_rnic_qp(ibqp) };
+	struct rnic_dev *dev = to_rnic_dev(ibqp->device);
+
+	/* A device that does not answer has nothing to tell. */
+	if (rnic_cmd_query_qp(dev, res.qp->qpn, &res.info))
+		return 0;
+	return rnic_res_nest(msg, &res, rnic_res_fill_qp);
+}
+
+/* ------------------------------------------------------------- the others */
+
+static int rnic_res_fill_cq(struct sk_buff *msg, const void *object)
+{
+	const struct rnic_cq *cq = object;
+
+	return rdma_nl_put_driver_u32(msg, "cqn", cq->cqn) ||
+	       rdma_nl_put_driver_u32(msg, "depth", READ_ONCE(cq->depth));
+}
+
+int rnic_fill_res_cq_entry(struct sk_buff *msg, struct ib_cq *ibcq)
+{
+	return rnic_res_nest(msg, to_rnic_cq(ibcq), rnic_res_fill_cq);
+}
+
+static int rnic_res_fill_mr(struct sk_buff *msg, const void *object)
+{
+	const struct rnic_mr *mr = object;
+
+	return rdma_nl_put_driver_u32_hex(msg, "stag", mr->ibmr.lkey) ||
+	       rdma_nl_put_driver_u32_hex(msg, "access", mr->access) ||
+	       rdma_nl_put_driver_u32(msg, "max_pages", mr->max_pages);
+}
+
+int rnic_fill_res_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr)
+{
+	return rnic_res_nest(msg, to_rnic_mr(ibmr), rnic_res_fill_mr);
+}
+
+#ifdef RNIC_HAVE_FILL_RES_SRQ
+static int rnic_res_fill_srq(struct sk_buff *msg, const void *object)
+{
+	const struct rnic_srq *srq = object;
+
+	return rdma_nl_put_driver_u32(msg, "srqn", srq->srqn) ||
+	       rdma_nl_put_driver_u32(msg, "depth", READ_ONCE(srq->wq.depth));
+}
+
+int rnic_fill_res_srq_entry(struct sk_buff *msg, struct ib_srq *ibsrq)
+{
+	return rnic_res_nest(msg, to_rnic_srq(ibsrq), rnic_res_fill_srq);
+}
+#endif
