@@ -68,8 +68,8 @@ static void run_state_changed(void *opaque, bool running, RunState state)
 void rnic_run_state_realize(RnicState *s)
 {
     s->stopped = !runstate_is_live(runstate_get());
-    s->run_state_handler = qdev_add_vm_change_state_handler(
-        DEVICE(s), run_state_changed, s);
+    s->run_state_handler =
+        qemu_add_vm_change_state_handler(run_state_changed, s);
 }
 
 void rnic_run_state_unrealize(RnicState *s)
