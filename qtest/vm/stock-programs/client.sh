@@ -29,4 +29,5 @@ for step in $pingpongs; do
 	# shellcheck disable=SC2046
 	run_client "$step" fi_pingpong -c $(endpoint_of "$step") "$server"
 done
+run_client rma fabric-rma "$(address_of client)" "$server"
 eventually 30 nothing_left || fail "$(objects_left)"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# qperf, and libfabric's pingpong over each of its providers that use verbs.
+# qperf; libfabric: its pingpong over each of its providers that use verbs, put and get.
 
 . /usr/lib/rnic/lib.sh
 . ./steps.sh.inc
@@ -15,4 +15,6 @@ for step in $pingpongs; do
 	start_server "$step" 47592 fi_pingpong -c $(endpoint_of "$step")
 	end_server
 done
+start_server rma 7480 fabric-rma "$(address_of server)"
+end_server
 eventually 30 nothing_left || fail "$(objects_left)"
