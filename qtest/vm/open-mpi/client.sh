@@ -3,9 +3,11 @@
 # The end where mpirun is. A ring and an allreduce; every value is checked.
 #
 # Not one-sided puts and gets: Open MPI does these over RDMA by its btl/ofi, which
-# leaves ofi_rxm out (fabric-rma, in stock-programs, does them). Without UCX's memory hooks: its sbrk() goes round Open MPI's
-# brk(), so libfabric does not learn that the heap has shrunk, and goes on using
-# registrations of pages that the process no longer has, on any adapter.
+# leaves ofi_rxm out (fabric-rma, in stock-programs, does them).
+#
+# Without UCX's memory hooks: its sbrk() goes round Open MPI's brk(), so libfabric
+# does not learn that the heap has shrunk, and goes on using registrations of pages
+# that the process no longer has, on any adapter.
 
 . /usr/lib/rnic/lib.sh
 
