@@ -105,11 +105,13 @@ int rnic_fill_res_cq_entry(struct sk_buff *msg, struct ib_cq *ibcq)
 	return rnic_res_nest(msg, to_rnic_cq(ibcq), rnic_res_fill_cq);
 }
 
+/* Not the key: the core tells keys to CAP_NET_ADMIN alone. */
 static int rnic_res_fill_mr(struct sk_buff *msg, const void *object)
 {
 	const struct rnic_mr *mr = object;
 
-	return rdma_nl_put_driver_u32_hex(msg, "stag", mr->ibmr.lkey) ||
+	return rdma_nl_put_driver_u32(msg, "stag_index",
+				      rnic_stag_index(mr->ibmr.lkey)) ||
 	       rdma_nl_put_driver_u32_hex(msg, "access", mr->access) ||
 	       rdma_nl_put_driver_u32(msg, "max_pages", mr->max_pages);
 }

@@ -631,15 +631,11 @@ static bool valid_after(const Thing *t, Access access, Verdict verdict)
 
 static void set_enables(World *w, uint32_t enables)
 {
-    struct rnic_admin_sqe sqe = rnic_command(RNIC_ADMIN_MODIFY_QP);
-
     if (enables == w->enables) {
         return;
     }
-    sqe.modify_qp.qpn = cpu_to_le32(w->c->qp.number);
-    sqe.modify_qp.mask = cpu_to_le32(RNIC_QP_MODIFY_ENABLES);
-    sqe.modify_qp.enables = cpu_to_le32(enables);
-    g_assert_cmpuint(rnic_admin(w->r, &sqe, NULL), ==, RNIC_ST_OK);
+    g_assert_cmpuint(rnic_modify_qp_enables(w->r, &w->c->qp, enables), ==,
+                     RNIC_ST_OK);
     w->enables = enables;
 }
 

@@ -243,12 +243,8 @@ static void test_bound_anew(void)
 
 static void set_enables(Connection *c, uint32_t enables)
 {
-    struct rnic_admin_sqe sqe = rnic_command(RNIC_ADMIN_MODIFY_QP);
-
-    sqe.modify_qp.qpn = cpu_to_le32(c->qp.number);
-    sqe.modify_qp.mask = cpu_to_le32(RNIC_QP_MODIFY_ENABLES);
-    sqe.modify_qp.enables = cpu_to_le32(enables);
-    g_assert_cmpuint(rnic_admin(c->r, &sqe, NULL), ==, RNIC_ST_OK);
+    g_assert_cmpuint(rnic_modify_qp_enables(c->r, &c->qp, enables), ==,
+                     RNIC_ST_OK);
 }
 
 /* A Bind that fails, whatever of it is wrong, leaves the binding before. */

@@ -362,25 +362,6 @@ static void test_refused(void)
     }
 }
 
-static struct rnic_device_attr query_device(Rnic *r)
-{
-    struct rnic_device_attr attr;
-
-    g_assert_cmpuint(rnic_admin_query(r, RNIC_ADMIN_QUERY_DEVICE, 0, &attr,
-                                      sizeof(attr)), ==, RNIC_ST_OK);
-    return attr;
-}
-
-static uint16_t modify_enables(Connection *c, uint32_t enables)
-{
-    struct rnic_admin_sqe sqe = rnic_command(RNIC_ADMIN_MODIFY_QP);
-
-    sqe.modify_qp.qpn = cpu_to_le32(c->qp.number);
-    sqe.modify_qp.mask = cpu_to_le32(RNIC_QP_MODIFY_ENABLES);
-    sqe.modify_qp.enables = cpu_to_le32(enables);
-    return rnic_admin(c->r, &sqe, NULL);
-}
-
 /* A QP without the enable has the specification's one SGE: two are refused. */
 static void test_without_enable(void)
 {
@@ -389,7 +370,7 @@ static void test_without_enable(void)
     RnicWr one = list_wr(c, 8, lengths, 1), two = list_wr(c, 9, lengths, 2);
     uint8_t data[10] = { 'r', 'e', 'a', 'd' };
 
-    g_assert_cmpuint(le32_to_cpu(query_device(c->r).max_read_sge), ==,
+    g_assert_cmpuint(le32_to_cpu(rnic_query_device(c->r).max_read_sge), ==,
                      RNIC_MAX_SGE);
     rnic_mem_fill(c->r, c->mr.bus, 0xee, 40000);
     rnic_post_send(c->r, &c->qp, &one);
@@ -409,8 +390,9 @@ static void test_without_feature(void)
     ConnectionOptions options = { .features_off = RNIC_FEATURE_READ_LIST };
     Connection *c = connection_new(&options);
 
-    g_assert_cmpuint(le32_to_cpu(query_device(c->r).max_read_sge), ==, 1);
-    g_assert_cmpuint(modify_enables(c, ENABLES), ==, RNIC_ST_INVALID_MODIFIER);
+    g_assert_cmpuint(le32_to_cpu(rnic_query_device(c->r).max_read_sge), ==, 1);
+    g_assert_cmpuint(rnic_modify_qp_enables(c->r, &c->qp, ENABLES), ==,
+                     RNIC_ST_INVALID_MODIFIER);
     connection_free(c);
 }
 

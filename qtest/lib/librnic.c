@@ -816,6 +816,16 @@ uint16_t rnic_modify_srq_limit(Rnic *r, const RnicSrq *srq, uint32_t limit)
     return rnic_admin(r, &sqe, NULL);
 }
 
+uint16_t rnic_modify_qp_enables(Rnic *r, const RnicQp *qp, uint32_t enables)
+{
+    struct rnic_admin_sqe sqe = rnic_command(RNIC_ADMIN_MODIFY_QP);
+
+    sqe.modify_qp.qpn = cpu_to_le32(qp->number);
+    sqe.modify_qp.mask = cpu_to_le32(RNIC_QP_MODIFY_ENABLES);
+    sqe.modify_qp.enables = cpu_to_le32(enables);
+    return rnic_admin(r, &sqe, NULL);
+}
+
 uint16_t rnic_modify_qp_state(Rnic *r, const RnicQp *qp, uint8_t state)
 {
     struct rnic_admin_sqe sqe = rnic_command(RNIC_ADMIN_MODIFY_QP);

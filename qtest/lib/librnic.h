@@ -316,6 +316,7 @@ struct rnic_admin_cqe rnic_query_srq(Rnic *r, const RnicSrq *srq);
 uint16_t rnic_modify_srq_limit(Rnic *r, const RnicSrq *srq, uint32_t limit);
 
 uint16_t rnic_modify_qp_state(Rnic *r, const RnicQp *qp, uint8_t state);
+uint16_t rnic_modify_qp_enables(Rnic *r, const RnicQp *qp, uint32_t enables);
 struct rnic_qp_attr rnic_query_qp(Rnic *r, const RnicQp *qp);
 uint8_t rnic_qp_state(Rnic *r, const RnicQp *qp);
 void rnic_wait_qp_state(Rnic *r, const RnicQp *qp, uint8_t state);

@@ -37,7 +37,7 @@ eventually 30 tcp_open 18515 || fail "ibv_srq_pingpong does not listen"
 shown qp "link $device" 'drv_state idle' 'drv_direct 0' 'drv_sq_consumer 0' \
 	'comm ibv_srq_pingpon'
 shown cq "$device" 'drv_cqn [1-9]' 'drv_depth [1-9]'
-shown mr "$device" 'drv_stag 0x[0-9a-f]*' 'drv_access 0x'
+shown mr "$device" 'drv_stag_index [1-9]' 'drv_access 0x'
 shown srq "$device" 'drv_srqn [1-9]' 'drv_depth 64'
 kill $server
 wait $server
