@@ -65,9 +65,9 @@ static void loop_close(RnicTransport *t, bool reset)
 }
 
 /* The peer is the user itself. */
-static bool loop_peer_gone(RnicTransport *t)
+static RnicTransportEnd loop_end(RnicTransport *t)
 {
-    return false;
+    return RNIC_END_NONE;
 }
 
 static const RnicTransportOps loop_ops = {
@@ -76,7 +76,7 @@ static const RnicTransportOps loop_ops = {
     .shut_down = loop_shut_down,
     .close = loop_close,
     .watch = loop_watch,
-    .peer_gone = loop_peer_gone,
+    .end = loop_end,
 };
 
 RnicTransport *rnic_loop_transport_new(void)

@@ -74,9 +74,9 @@ static void socket_close(RnicTransport *t, bool reset)
     rnic_descriptors_close(s->fd);
 }
 
-static bool socket_peer_gone(RnicTransport *t)
+static RnicTransportEnd socket_end(RnicTransport *t)
 {
-    return rnic_transport_socket_ended(socket_of(t)->fd);
+    return rnic_transport_socket_end(socket_of(t)->fd);
 }
 
 static const RnicTransportOps socket_ops = {
@@ -85,7 +85,7 @@ static const RnicTransportOps socket_ops = {
     .shut_down = socket_shut_down,
     .close = socket_close,
     .watch = socket_watch,
-    .peer_gone = socket_peer_gone,
+    .end = socket_end,
     .cork = socket_cork,
 };
 

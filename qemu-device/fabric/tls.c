@@ -243,9 +243,9 @@ static void tls_close(RnicTransport *transport, bool reset)
     g_free(t->out);
 }
 
-static bool tls_peer_gone(RnicTransport *t)
+static RnicTransportEnd tls_end(RnicTransport *t)
 {
-    return rnic_transport_peer_gone(tls_of(t)->below);
+    return rnic_transport_end(tls_of(t)->below);
 }
 
 static const RnicTransportOps tls_ops = {
@@ -254,7 +254,7 @@ static const RnicTransportOps tls_ops = {
     .shut_down = tls_shut_down,
     .close = tls_close,
     .watch = tls_watch,
-    .peer_gone = tls_peer_gone,
+    .end = tls_end,
     .pending = tls_pending,
 };
 

@@ -113,11 +113,14 @@ void rnic_transport_set_handlers(RnicTransport *t, AioContext *ctx,
     transport_look_for_more(t);
 }
 
-bool rnic_transport_socket_ended(int fd)
+RnicTransportEnd rnic_transport_socket_end(int fd)
 {
     struct pollfd p = { .fd = fd, .events = POLLRDHUP };
 
-    return poll(&p, 1, 0) == 1;
+    if (poll(&p, 1, 0) < 1) {
+        return RNIC_END_NONE;
+    }
+    return p.revents & (POLLHUP | POLLERR) ? RNIC_END_BOTH : RNIC_END_PEER;
 }
 
 void rnic_transport_leave_loop(RnicTransport *t)

@@ -21,6 +21,13 @@
 
 typedef struct RnicTransport RnicTransport;
 
+/* How far a connection has ended, whatever is left to be read before the end. */
+typedef enum RnicTransportEnd {
+    RNIC_END_NONE,
+    RNIC_END_PEER,              /* the peer has ended its direction */
+    RNIC_END_BOTH,              /* the peer reset or left it, or is lost */
+} RnicTransportEnd;
+
 typedef struct RnicTransportOps {
     ssize_t (*readv)(RnicTransport *t, const struct iovec *iov, size_t count);
     ssize_t (*writev)(RnicTransport *t, const struct iovec *iov,
@@ -30,7 +37,7 @@ typedef struct RnicTransportOps {
     void (*close)(RnicTransport *t, bool reset);
     /* The handlers have changed: watch what they need, without ctx nothing. */
     void (*watch)(RnicTransport *t);
-    bool (*peer_gone)(RnicTransport *t);
+    RnicTransportEnd (*end)(RnicTransport *t);
 
     /* NULL: the transport has nothing of the kind. */
     bool (*pending)(RnicTransport *t);  /* octets that nothing will wake for */
@@ -99,11 +106,9 @@ static inline bool rnic_transport_shut_down(RnicTransport *t)
     return t->ops->shut_down(t);
 }
 
-/* The peer has ended its direction, or the connection has failed, whatever is left
- * to be read before that. */
-static inline bool rnic_transport_peer_gone(RnicTransport *t)
+static inline RnicTransportEnd rnic_transport_end(RnicTransport *t)
 {
-    return t->ops->peer_gone(t);
+    return t->ops->end(t);
 }
 
 /*
@@ -164,8 +169,8 @@ static inline void rnic_transport_commit(RnicTransport *t, size_t len)
 void rnic_transport_readable(RnicTransport *t);
 void rnic_transport_writable(RnicTransport *t);
 
-/* peer_gone() of the socket @fd. */
-bool rnic_transport_socket_ended(int fd);
+/* end() of the socket @fd. */
+RnicTransportEnd rnic_transport_socket_end(int fd);
 
 /* Have @read and @write (NULL: do not) called for @fd in @t's event loop. */
 void rnic_transport_watch(RnicTransport *t, RnicWatch *w, int fd,

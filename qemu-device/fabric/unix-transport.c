@@ -532,9 +532,9 @@ static void unix_close(RnicTransport *t, bool reset)
     }
 }
 
-static bool unix_peer_gone(RnicTransport *t)
+static RnicTransportEnd unix_end(RnicTransport *t)
 {
-    return rnic_transport_socket_ended(unix_of(t)->fd);
+    return rnic_transport_socket_end(unix_of(t)->fd);
 }
 
 static const RnicTransportOps unix_ops = {
@@ -543,7 +543,7 @@ static const RnicTransportOps unix_ops = {
     .shut_down = unix_shut_down,
     .close = unix_close,
     .watch = unix_watch,
-    .peer_gone = unix_peer_gone,
+    .end = unix_end,
     .pending = unix_pending,
     .cork = unix_cork,
     .reserve = unix_reserve,

@@ -124,10 +124,10 @@ static inline void rnic_stream_want_fin(RnicStream *st)
     st->fin_wanted = true;
 }
 
-/* The peer has ended the stream, or its direction, behind what waits to be read. */
-static inline bool rnic_stream_peer_gone(const RnicStream *st)
+/* What lies behind that which waits to be read. */
+static inline RnicTransportEnd rnic_stream_end(const RnicStream *st)
 {
-    return rnic_transport_peer_gone(st->transport);
+    return rnic_transport_end(st->transport);
 }
 
 /* Both ends have said FIN. */

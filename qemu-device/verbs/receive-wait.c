@@ -96,6 +96,9 @@ bool rnic_receive_wait(RnicQp *qp)
     }
     if (qp->direct.connected) {
         receive_wait_look_ahead(qp);
+    } else if (rnic_stream_end(qp->stream) == RNIC_END_BOTH) {
+        /* A FIN, in contrast, keeps its place behind the Send. */
+        rnic_qp_stream_failed(qp, RNIC_IO_RESET);
     }
     if (wait->waits && !timer_pending(&qp->timer)) {
         receive_wait_look_later(qp);

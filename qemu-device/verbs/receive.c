@@ -639,7 +639,7 @@ bool rnic_receive_ahead(RnicQp *qp)
     while (io == RNIC_IO_OK) {
         iwarp_rx_buffer(&st->rx, &buffer, &room);
         if (!room) {
-            return !rnic_stream_peer_gone(st);
+            return rnic_stream_end(st) == RNIC_END_NONE;
         }
         io = rnic_stream_readv(st, &(struct iovec) { buffer, room }, 1, &n);
         receive_filled(qp, n, 0);

@@ -173,6 +173,47 @@ static void test_rnr_wait(void)
     connection_free(c);
 }
 
+/*
+ * A peer that resets the stream is seen at once, whatever the QP has not read; a
+ * Send before a FIN still gets its receive.  @sends of them come.
+ */
+static void rnr_wait_ends(bool reset, unsigned sends)
+{
+    Connection *c = connection_new(&(ConnectionOptions) {
+        .properties = ",rnr-wait-ms=60000" });
+    uint8_t data[LENGTH] = { 1 };
+
+    for (unsigned i = 0; i < sends; i++) {
+        wire_put_send(c->peer, WIRE_SEND, 0, data, LENGTH);
+    }
+    rnic_pass_time(c->r, 1);
+    direct_assert_quiet(c);
+    if (reset) {
+        wire_abort(g_steal_pointer(&c->peer));
+        rnic_pass_time(c->r, 1);
+        rnic_expect_async(c->r, RNIC_AE_LLP_RESET, c->qp.number);
+        rnic_wait_qp_state(c->r, &c->qp, RNIC_QPS_ERROR);
+    } else {
+        wire_shutdown(c->peer);
+        rnic_pass_time(c->r, 1);
+        direct_assert_quiet(c);
+        for (unsigned i = 0; i < sends; i++) {
+            connection_recv(c, i, 0, LENGTH);
+            rnic_expect_cqe(c->r, &c->recv_cq, i, RNIC_WC_SUCCESS);
+        }
+        rnic_expect_async(c->r, RNIC_AE_LLP_CLOSE_COMPLETE, c->qp.number);
+    }
+    connection_free(c);
+}
+
+static void test_rnr_wait_ends(void)
+{
+    rnr_wait_ends(true, 1);
+    rnr_wait_ends(true, 100);   /* most of them stay unread */
+    rnr_wait_ends(false, 1);
+    rnr_wait_ends(false, 9);
+}
+
 /* A receive of an S-RQ, which has no doorbell, is found. */
 static void test_srq_wait(void)
 {
@@ -1084,6 +1125,7 @@ int main(int argc, char **argv)
     qtest_add_func("rnic/direct/before-rts", test_before_rts);
     qtest_add_func("rnic/direct/late-receive", test_late_receive);
     qtest_add_func("rnic/direct/rnr-wait", test_rnr_wait);
+    qtest_add_func("rnic/direct/rnr-wait-ends", test_rnr_wait_ends);
     qtest_add_func("rnic/direct/srq-wait", test_srq_wait);
     qtest_add_func("rnic/direct/late-peer", test_late_peer);
     qtest_add_func("rnic/direct/no-peer", test_no_peer);
