@@ -139,6 +139,7 @@ enum rnic_health {
 	RNIC_HEALTH_ADMIN_CQ_DMA = 4,	/* could not write an admin CQE */
 	RNIC_HEALTH_ADMIN_TAIL = 5,	/* more entries posted than the depth */
 	RNIC_HEALTH_EQ_DMA = 6,		/* could not write an event */
+	RNIC_HEALTH_FAULT = 7,		/* a test asked for it (x-fault) */
 };
 
 /* RNIC_REG_TEST_DMA_CTRL operations */

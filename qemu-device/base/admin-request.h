@@ -13,6 +13,7 @@
 
 #include "request.h"
 #include "rnic.h"
+#include "qapi/qapi-types-qom.h"
 
 /* No status of the interface: the command goes on without its handler. */
 #define RNIC_ADMIN_LATER ((enum rnic_admin_status)0xffff)
@@ -30,6 +31,8 @@ typedef struct RnicAdminRequest {
                                 /* in the worker */
     void *work;                 /* the handler's, between two of its steps */
     QLIST_ENTRY(RnicAdminRequest) next;
+    RnicFault *fault;           /* how to answer it wrongly; NULL: rightly */
+    QEMUTimer *late;            /* with such a fault, when it is time */
 } RnicAdminRequest;
 
 /*

@@ -64,6 +64,7 @@ typedef struct RnicDirects RnicDirects;
 typedef struct RnicEq RnicEq;
 typedef struct RnicEthernet RnicEthernet;
 typedef struct RnicFabric RnicFabric;
+typedef struct RnicFaultRules RnicFaultRules;
 typedef struct RnicLingers RnicLingers;
 typedef struct RnicObject RnicPd;
 typedef struct RnicQp RnicQp;
@@ -204,6 +205,11 @@ struct RnicState {
     /* pci/run-state.c */
     VMChangeStateEntry *run_state_handler;
     bool stopped;               /* the VM is; any thread, atomic */
+
+    /* fault/fault.c */
+    RnicFaultRules *faults;
+    bool faults_armed;          /* there are rules; any thread, atomic */
+    bool vanished;              /* from the bus, by one of them; atomic */
 };
 
 /*

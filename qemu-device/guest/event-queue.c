@@ -17,6 +17,7 @@
 #include "qemu/lockable.h"
 #include "event-queue.h"
 #include "queue-memory.h"
+#include "hw/rnic/fault/fault.h"
 #include "hw/rnic/base/trace.h"
 
 enum {
@@ -181,7 +182,7 @@ static bool eq_has_room(RnicEq *eq)
 }
 
 /* @event is event_size octets; its last word is the flags, stored last. */
-static void eq_write(RnicEq *eq, const void *event)
+static void eq_write_entry(RnicEq *eq, const void *event)
 {
     uint32_t body = eq->event_size - sizeof(uint32_t);
     uint64_t at = (uint64_t)(eq->producer & (eq->depth - 1)) * eq->event_size;
@@ -194,6 +195,54 @@ static void eq_write(RnicEq *eq, const void *event)
     }
     eq->producer++;
     rnic_interrupt(eq->s, eq->vector);
+}
+
+/* Whether a fault is asked for at @event. */
+static bool eq_meets_fault(RnicEq *eq, const void *event, RnicFault *rule)
+{
+    const struct rnic_cm_event *cm = event;
+    const struct rnic_ceqe *ceqe = event;
+    const struct rnic_aeqe *aeqe = event;
+
+    switch (eq->eq_class) {
+    case RNIC_EQ_COMPLETION:
+        return rnic_fault(eq->s, RNIC_FAULT_EVENT_COMPLETION_EVENT, 0,
+                          le32_to_cpu(ceqe->cqn), rule);
+    case RNIC_EQ_ASYNC:
+        return rnic_fault(eq->s, RNIC_FAULT_EVENT_ASYNC_EVENT,
+                          le16_to_cpu(aeqe->event),
+                          le32_to_cpu(aeqe->number), rule);
+    default:
+        return rnic_fault(eq->s, RNIC_FAULT_EVENT_CONNECTION_EVENT, cm->type,
+                          le32_to_cpu(cm->qpn), rule);
+    }
+}
+
+/* There is room for one. */
+static void eq_write(RnicEq *eq, const void *event)
+{
+    g_autofree void *forged = NULL;
+    RnicFault rule;
+
+    if (!eq_meets_fault(eq, event, &rule)) {
+        eq_write_entry(eq, event);
+        return;
+    }
+    switch (rule.q_do) {
+    case RNIC_FAULT_ACTION_FORGE:
+        forged = g_memdup2(event, eq->event_size);
+        rnic_fault_forge(&rule, forged, eq->event_size);
+        eq_write_entry(eq, forged);
+        break;
+    case RNIC_FAULT_ACTION_REPEAT:
+        eq_write_entry(eq, event);
+        if (eq_has_room(eq)) {
+            eq_write_entry(eq, event);
+        }
+        break;
+    default:
+        break;
+    }
 }
 
 /* False when the event is lost. */

@@ -22,6 +22,7 @@
 #include "device-attr.h"
 #include "hw/rnic/guest/dma.h"
 #include "ethernet.h"
+#include "hw/rnic/fault/fault.h"
 #include "hw/rnic/guest/event-queue.h"
 #include "hw/rnic/tpt/pd.h"
 #include "hw/rnic/verbs/qp.h"
@@ -41,6 +42,7 @@ struct RnicAdmin {
     QEMUBH *bh;
     uint32_t fetched;           /* index of the next command to fetch */
     uint32_t completed;         /* index of the next CQE to write */
+    uint32_t ended;             /* commands that are done */
     QLIST_HEAD(, RnicAdminRequest) started;     /* and not completed */
 };
 
@@ -249,6 +251,28 @@ static bool admin_write_cqe(RnicState *s, const struct rnic_admin_cqe *cqe)
                             index & depth ? 0 : RNIC_EQE_PHASE);
 }
 
+static void admin_post_cqe(RnicState *s, const struct rnic_admin_cqe *cqe)
+{
+    if (!admin_write_cqe(s, cqe)) {
+        rnic_fatal(s, RNIC_HEALTH_ADMIN_CQ_DMA);
+        return;
+    }
+    s->admin->completed++;
+    rnic_interrupt(s, s->regs.admin_vector);
+}
+
+/* False: the answer is lost. */
+static bool admin_answer_wrongly(RnicState *s, const RnicFault *fault,
+                                 struct rnic_admin_cqe *cqe)
+{
+    if (fault->q_do == RNIC_FAULT_ACTION_FORGE) {
+        rnic_fault_forge(fault, cqe, sizeof(*cqe));
+    } else if (fault->q_do == RNIC_FAULT_ACTION_REPEAT) {
+        admin_post_cqe(s, cqe);
+    }
+    return fault->q_do != RNIC_FAULT_ACTION_LOSE;
+}
+
 static void admin_complete(RnicState *s, const RnicAdminRequest *q,
                            enum rnic_admin_status status)
 {
@@ -262,12 +286,10 @@ static void admin_complete(RnicState *s, const RnicAdminRequest *q,
     }
     cqe.command_id = q->sqe.command_id;
     cqe.status = cpu_to_le16(status);
-    if (!admin_write_cqe(s, &cqe)) {
-        rnic_fatal(s, RNIC_HEALTH_ADMIN_CQ_DMA);
-        return;
+    s->admin->ended++;
+    if (!q->fault || admin_answer_wrongly(s, q->fault, &cqe)) {
+        admin_post_cqe(s, &cqe);
     }
-    s->admin->completed++;
-    rnic_interrupt(s, s->regs.admin_vector);
 }
 
 void rnic_admin_forget(RnicAdminRequest *q)
@@ -276,13 +298,29 @@ void rnic_admin_forget(RnicAdminRequest *q)
         rnic_object_unref(q->pd);
     }
     QLIST_REMOVE(q, next);
+    timer_free(q->late);
+    g_free(q->fault);
     g_free(q);
+}
+
+static void admin_answer(void *opaque)
+{
+    RnicAdminRequest *q = opaque;
+
+    admin_complete(q->s, q, q->status);
+    rnic_admin_forget(q);
 }
 
 void rnic_admin_finish(RnicAdminRequest *q, enum rnic_admin_status status)
 {
-    admin_complete(q->s, q, status);
-    rnic_admin_forget(q);
+    q->status = status;
+    if (q->fault && q->fault->q_do == RNIC_FAULT_ACTION_LATE) {
+        q->late = timer_new_ms(QEMU_CLOCK_VIRTUAL, admin_answer, q);
+        timer_mod(q->late, qemu_clock_get_ms(QEMU_CLOCK_VIRTUAL) +
+                           q->fault->delay_ms);
+        return;
+    }
+    admin_answer(q);
 }
 
 /* ------------------------------------------------- commands of the TPT */
@@ -372,6 +410,24 @@ static uint32_t admin_weight(const RnicAdminRequest *q,
                TURN_WEIGHT);
 }
 
+/* True: @q is not to be done, but to end with *@status. */
+static bool admin_meets_fault(RnicAdminRequest *q,
+                              enum rnic_admin_status *status)
+{
+    RnicFault rule;
+
+    if (!rnic_fault(q->s, RNIC_FAULT_EVENT_ADMIN, le16_to_cpu(q->sqe.opcode),
+                    ldl_le_p(q->sqe.raw), &rule)) {
+        return false;
+    }
+    *status = rule.status;
+    if (rule.q_do == RNIC_FAULT_ACTION_STATUS) {
+        return true;
+    }
+    q->fault = g_memdup2(&rule, sizeof(rule));
+    return false;
+}
+
 static bool admin_fetch(RnicState *s, struct rnic_admin_sqe *sqe)
 {
     uint32_t slot = s->admin->fetched & (s->regs.admin_depth - 1);
@@ -398,7 +454,9 @@ static bool admin_start_next(RnicState *s, uint32_t *weight)
     *weight += admin_weight(q, command);
     started = g_steal_pointer(&q);
     QLIST_INSERT_HEAD(&s->admin->started, started, next);
-    status = admin_execute(started, command);
+    if (!admin_meets_fault(started, &status)) {
+        status = admin_execute(started, command);
+    }
     if (status != RNIC_ADMIN_LATER) {
         rnic_admin_finish(started, status);
     }
@@ -441,13 +499,21 @@ void rnic_admin_start(RnicState *s)
 {
     s->admin->fetched = 0;
     s->admin->completed = 0;
+    s->admin->ended = 0;
     s->regs.admin_tail = 0;
     s->regs.admin_head = 0;
 }
 
 void rnic_admin_stop(RnicState *s)
 {
+    RnicAdminRequest *q, *next;
+
     qemu_bh_cancel(s->admin->bh);
+    QLIST_FOREACH_SAFE(q, &s->admin->started, next, next) {
+        if (q->late) {
+            rnic_admin_forget(q);
+        }
+    }
 }
 
 bool rnic_admin_idle(const RnicState *s)
@@ -457,7 +523,7 @@ bool rnic_admin_idle(const RnicState *s)
 
 void rnic_admin_kick(RnicState *s)
 {
-    if (s->regs.admin_tail - s->admin->completed > s->regs.admin_depth) {
+    if (s->regs.admin_tail - s->admin->ended > s->regs.admin_depth) {
         rnic_fatal(s, RNIC_HEALTH_ADMIN_TAIL);
         return;
     }

@@ -51,6 +51,9 @@ static uint64_t doorbells_read(void *opaque, hwaddr addr, unsigned size)
     RnicState *s = opaque;
     bool clock = addr % RNIC_DOORBELL_PAGE_SIZE == RNIC_DB_CLOCK && size == 8;
 
+    if (qatomic_read(&s->vanished)) {
+        return UINT64_MAX;
+    }
     return clock && rnic_enabled(s) && rnic_accepted(s, RNIC_FEATURE_TIMESTAMP)
            ? rnic_cq_clock() : 0;
 }

@@ -28,6 +28,7 @@
 #include "hw/rnic/tpt/pd.h"
 #include "hw/rnic/tpt/tpt.h"
 #include "hw/rnic/verbs/qp.h"
+#include "hw/rnic/fault/fault.h"
 #include "registers.h"
 #include "run-state.h"
 #include "hw/rnic/verbs/srq.h"
@@ -278,9 +279,18 @@ static void rnic_reset_hold(Object *obj, ResetType type)
     rnic_function_reset(RNIC(obj));
 }
 
+static uint32_t rnic_config_read(PCIDevice *pci, uint32_t address, int len)
+{
+    return qatomic_read(&RNIC(pci)->vanished)
+           ? UINT32_MAX : pci_default_read_config(pci, address, len);
+}
+
 static void rnic_config_write(PCIDevice *pci, uint32_t address, uint32_t val,
                               int len)
 {
+    if (qatomic_read(&RNIC(pci)->vanished)) {
+        return;
+    }
     pci_default_write_config(pci, address, val, len);
     if (pci->exp.exp_cap) {
         pcie_cap_flr_write_config(pci, address, val, len);
@@ -353,6 +363,12 @@ static const VMStateDescription rnic_vmstate = {
 static void rnic_instance_init(Object *obj)
 {
     PCI_DEVICE(obj)->cap_present |= QEMU_PCI_CAP_EXPRESS;
+    rnic_fault_init(RNIC(obj));
+}
+
+static void rnic_instance_finalize(Object *obj)
+{
+    rnic_fault_finalize(RNIC(obj));
 }
 
 static void rnic_class_init(ObjectClass *oc, RNIC_CLASS_DATA *data)
@@ -363,6 +379,7 @@ static void rnic_class_init(ObjectClass *oc, RNIC_CLASS_DATA *data)
 
     pc->realize = rnic_realize;
     pc->exit = rnic_exit;
+    pc->config_read = rnic_config_read;
     pc->config_write = rnic_config_write;
     pc->vendor_id = RNIC_PCI_VENDOR_ID;
     pc->device_id = RNIC_PCI_DEVICE_ID;
@@ -374,6 +391,7 @@ static void rnic_class_init(ObjectClass *oc, RNIC_CLASS_DATA *data)
     set_bit(DEVICE_CATEGORY_NETWORK, dc->categories);
     device_class_set_props(dc, rnic_properties);
     rnic_describe(oc);
+    rnic_fault_class_init(oc);
 }
 
 static const TypeInfo rnic_type = {
@@ -381,6 +399,7 @@ static const TypeInfo rnic_type = {
     .parent = TYPE_PCI_DEVICE,
     .instance_size = sizeof(RnicState),
     .instance_init = rnic_instance_init,
+    .instance_finalize = rnic_instance_finalize,
     .class_init = rnic_class_init,
     .interfaces = RNIC_INTERFACES {
         { INTERFACE_PCIE_DEVICE },

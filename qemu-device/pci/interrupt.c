@@ -14,6 +14,7 @@
 #include "qemu/main-loop.h"
 #include "hw/pci/msix.h"
 #include "hw/rnic/base/trace.h"
+#include "hw/rnic/fault/fault.h"
 #include "interrupt.h"
 
 static void fatal_set(RnicState *s, uint32_t health)
@@ -43,6 +44,20 @@ void rnic_interrupt(RnicState *s, uint32_t vector)
     }
 }
 
+static void interrupt_raise(RnicState *s, uint32_t vector)
+{
+    RnicFault rule;
+
+    if (rnic_fault(s, RNIC_FAULT_EVENT_INTERRUPT, 0, vector, &rule)) {
+        if (rule.q_do == RNIC_FAULT_ACTION_LOSE) {
+            return;
+        }
+        rnic_interrupt(s, vector);      /* once more, in another turn */
+    }
+    trace_rnic_interrupt(vector);
+    msix_notify(PCI_DEVICE(s), vector);
+}
+
 static void interrupt_all(RnicState *s)
 {
     uint32_t health = qatomic_xchg(&s->wanted_health, 0);
@@ -57,10 +72,7 @@ static void interrupt_all(RnicState *s)
         unsigned long word = qatomic_xchg(&s->wanted_vectors[i], 0);
 
         while (word && DEVICE(s)->realized) {
-            uint32_t vector = i * BITS_PER_LONG + ctzl(word);
-
-            trace_rnic_interrupt(vector);
-            msix_notify(PCI_DEVICE(s), vector);
+            interrupt_raise(s, i * BITS_PER_LONG + ctzl(word));
             word &= word - 1;
         }
     }

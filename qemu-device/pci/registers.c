@@ -12,6 +12,7 @@
 #include "device-attr.h"
 #include "hw/rnic/guest/dma.h"
 #include "ethernet.h"
+#include "hw/rnic/fault/fault.h"
 #include "hw/rnic/guest/event-queue.h"
 #include "hw/rnic/stream/worker.h"
 #include "registers.h"
@@ -238,6 +239,21 @@ static uint64_t register_get(RnicState *s, const Register *reg)
     return place ? ldn_he_p(place, reg->size) : reg->constant;
 }
 
+/* The same, unless a fault is asked for. */
+static uint64_t register_get_or_err(RnicState *s, const Register *reg)
+{
+    uint64_t val = register_get(s, reg);
+    RnicFault rule;
+
+    if (rnic_fault(s, RNIC_FAULT_EVENT_REGISTER, 0, 4 * (reg - registers),
+                   &rule)) {
+        val = cpu_to_le64(val);
+        rnic_fault_forge(&rule, &val, sizeof(val));
+        val = le64_to_cpu(val);
+    }
+    return val;
+}
+
 static void register_set(RnicState *s, const Register *reg, uint64_t val)
 {
     void *place = register_place(s, reg);
@@ -289,11 +305,14 @@ static uint64_t registers_read(void *opaque, hwaddr addr, unsigned size)
     const Register *reg = register_at(addr, size, &half);
     uint64_t val;
 
+    if (qatomic_read(&s->vanished)) {
+        return UINT64_MAX;
+    }
     if (!reg) {
         bad_access(s, addr, size, false);
         return 0;
     }
-    val = register_get(s, reg);
+    val = register_get_or_err(s, reg);
     val = size == 4 ? (uint32_t)(val >> 8 * half) : val;
     trace_rnic_register_read(addr, size, val);
     return val;
@@ -306,6 +325,9 @@ static void registers_write(void *opaque, hwaddr addr, uint64_t val,
     unsigned half;
     const Register *reg = register_at(addr, size, &half);
 
+    if (qatomic_read(&s->vanished)) {
+        return;
+    }
     if (!reg) {
         bad_access(s, addr, size, true);
         return;

@@ -8,6 +8,7 @@
 #include "qemu/lockable.h"
 #include "qemu/timer.h"
 #include "cq.h"
+#include "hw/rnic/fault/fault.h"
 #include "hw/rnic/guest/event-queue.h"
 #include "hw/rnic/guest/queue-memory.h"
 #include "hw/rnic/base/trace.h"
@@ -440,15 +441,12 @@ void rnic_cq_release_event(RnicState *s, RnicCq *cq)
     }
 }
 
-bool rnic_cq_post(RnicState *s, RnicCq *cq, struct rnic_cqe *cqe,
-                  bool may_hold, bool *held)
+static bool cq_add_cqe(RnicState *s, RnicCq *cq, struct rnic_cqe *cqe)
 {
-    QEMU_LOCK_GUARD(&cq->lock);
-
-    *held = false;
     if (cq->failed || !cq_has_room(s, cq)) {
         return false;
     }
+    cqe->flags &= ~RNIC_CQE_PHASE;
     if (!(cq->producer & cq->depth)) {
         cqe->flags |= RNIC_CQE_PHASE;
     }
@@ -457,6 +455,37 @@ bool rnic_cq_post(RnicState *s, RnicCq *cq, struct rnic_cqe *cqe,
         return false;
     }
     cq->producer++;
+    return true;
+}
+
+/* The same, unless a fault is asked for. */
+static bool cq_add_or_err(RnicState *s, RnicCq *cq, struct rnic_cqe *cqe)
+{
+    RnicFault rule;
+
+    if (rnic_fault(s, RNIC_FAULT_EVENT_COMPLETION, cqe->opcode,
+                   le32_to_cpu(cqe->qpn), &rule)) {
+        if (rule.q_do == RNIC_FAULT_ACTION_LOSE) {
+            return true;
+        }
+        if (rule.q_do == RNIC_FAULT_ACTION_FORGE) {
+            rnic_fault_forge(&rule, cqe, sizeof(*cqe));
+        } else if (!cq_add_cqe(s, cq, cqe)) {
+            return false;
+        }
+    }
+    return cq_add_cqe(s, cq, cqe);
+}
+
+bool rnic_cq_post(RnicState *s, RnicCq *cq, struct rnic_cqe *cqe,
+                  bool may_hold, bool *held)
+{
+    QEMU_LOCK_GUARD(&cq->lock);
+
+    *held = false;
+    if (!cq_add_or_err(s, cq, cqe)) {
+        return false;
+    }
     rnic_count(&s->counters.cqes, 1);
     rnic_count(&s->counters.cqe_errors, cqe->status != RNIC_WC_SUCCESS);
     trace_rnic_cqe(cq->object.number, le32_to_cpu(cqe->qpn), le64_to_cpu(cqe->wr_id),

@@ -390,6 +390,7 @@ void rnic_enable(Rnic *r, uint32_t depth, uint32_t vector, uint64_t features)
     r->admin_depth = depth;
     r->admin_tail = 0;
     r->admin_head = 0;
+    r->admin_unanswered = 0;
     r->admin_sq = rnic_alloc(r, depth * sizeof(struct rnic_admin_sqe));
     r->admin_cq = rnic_alloc(r, depth * sizeof(struct rnic_admin_cqe));
 
@@ -418,7 +419,8 @@ void rnic_admin_fill(Rnic *r, struct rnic_admin_sqe *sqe)
 {
     uint32_t slot = r->admin_tail & (r->admin_depth - 1);
 
-    g_assert_cmpuint(r->admin_tail - r->admin_head, <, r->admin_depth);
+    g_assert_cmpuint(r->admin_tail - r->admin_head - r->admin_unanswered, <,
+                     r->admin_depth);
     sqe->command_id = cpu_to_le16(++r->command_id);
     rnic_mem_write(r, r->admin_sq + slot * sizeof(*sqe), sqe, sizeof(*sqe));
     rnic_objects_given(r->objects, sqe);

@@ -90,6 +90,8 @@ typedef struct Rnic {
     uint32_t admin_depth;
     uint32_t admin_tail;
     uint32_t admin_head;
+    uint32_t admin_unanswered;  /* commands whose answers the test lets be lost;
+                                 * less one for each that comes twice */
     uint16_t command_id;
     RnicObjects *objects;
 
