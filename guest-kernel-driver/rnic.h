@@ -111,10 +111,13 @@ struct rnic_dev {
 	struct workqueue_struct *event_wq;
 	struct work_struct event_work;	/* drains async_eq and cm_eq */
 	struct work_struct failure_work;
+	struct work_struct flush_work;	/* wakes those who poll after that */
+	spinlock_t failure_lock;	/* RNIC_DEV_FAILED and the reset with it */
 	struct delayed_work health_work;
 
 	struct ida doorbell_pages;
 	atomic_t next_key;		/* of memory regions and windows */
+	atomic_t next_tag;		/* of work queues */
 	struct xarray cqs;		/* by number, what events name */
 	struct xarray qps;
 	struct xarray srqs;

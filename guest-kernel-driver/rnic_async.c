@@ -61,60 +61,44 @@ static const u8 rnic_qp_events[] = {
 
 static_assert(IB_EVENT_CQ_ERR == RNIC_NO_EVENT);
 
-static void rnic_qp_event(struct rnic_dev *dev, u16 number, u32 qpn)
+static void rnic_qp_event(struct rnic_qp *qp, u16 number)
 {
-	struct ib_event event = { .device = &dev->ibdev };
-	struct rnic_qp *qp;
+	struct ib_event event = { .device = qp->ibqp.device };
 
-	if (number >= ARRAY_SIZE(rnic_qp_events) ||
-	    rnic_qp_events[number] == RNIC_NO_EVENT)
-		return;
-	qp = rnic_qp_get(dev, qpn);
-	if (!qp)
-		return;
-	event.event = rnic_qp_events[number];
-	event.element.qp = &qp->ibqp;
-	if (qp->ibqp.event_handler)
-		qp->ibqp.event_handler(&event, qp->ibqp.qp_context);
+	if (number < ARRAY_SIZE(rnic_qp_events) &&
+	    rnic_qp_events[number] != RNIC_NO_EVENT) {
+		event.event = rnic_qp_events[number];
+		event.element.qp = &qp->ibqp;
+		if (qp->ibqp.event_handler)
+			qp->ibqp.event_handler(&event, qp->ibqp.qp_context);
+	}
 	rnic_ref_put(&qp->ref);
 }
 
-static void rnic_cq_event(struct rnic_dev *dev, u32 cqn)
+static void rnic_cq_event(struct rnic_cq *cq)
 {
 	struct ib_event event = {
-		.device = &dev->ibdev,
+		.device = cq->ibcq.device,
 		.event = IB_EVENT_CQ_ERR,
+		.element.cq = &cq->ibcq,
 	};
-	struct rnic_cq *cq = rnic_cq_get(dev, cqn);
 
-	if (!cq)
-		return;
-	event.element.cq = &cq->ibcq;
 	if (cq->ibcq.event_handler)
 		cq->ibcq.event_handler(&event, cq->ibcq.cq_context);
 	rnic_ref_put(&cq->ref);
 }
 
-static void rnic_srq_event(struct rnic_dev *dev, u16 number, u32 srqn)
+static void rnic_srq_event(struct rnic_srq *srq, u16 number)
 {
-	struct ib_event event = { .device = &dev->ibdev };
-	struct rnic_srq *srq;
+	struct ib_event event = {
+		.device = srq->ibsrq.device,
+		.event = number == RNIC_AE_SRQ_LIMIT ?
+			 IB_EVENT_SRQ_LIMIT_REACHED : IB_EVENT_SRQ_ERR,
+		.element.srq = &srq->ibsrq,
+	};
 
-	switch (number) {
-	case RNIC_AE_SRQ_LIMIT:
-		event.event = IB_EVENT_SRQ_LIMIT_REACHED;
-		break;
-	case RNIC_AE_SRQ_CATASTROPHIC:
-		event.event = IB_EVENT_SRQ_ERR;
-		break;
-	default:
-		return;
-	}
-	srq = rnic_srq_get(dev, srqn);
-	if (!srq)
-		return;
-	event.element.srq = &srq->ibsrq;
-	if (srq->ibsrq.event_handler)
+	if ((number == RNIC_AE_SRQ_LIMIT ||
+	     number == RNIC_AE_SRQ_CATASTROPHIC) && srq->ibsrq.event_handler)
 		srq->ibsrq.event_handler(&event, srq->ibsrq.srq_context);
 	rnic_ref_put(&srq->ref);
 }
@@ -127,33 +111,90 @@ static void rnic_device_event(struct rnic_dev *dev, u16 number)
 		rnic_fail(dev, "it reports a catastrophic failure");
 }
 
-void rnic_async_event(struct rnic_dev *dev, const struct rnic_aeqe *event)
+/* What the event is about, with a reference; NULL: nothing, or it is gone. */
+static void *rnic_async_find(struct rnic_dev *dev,
+			     const struct rnic_aeqe *event)
+{
+	u32 number = le32_to_cpu(event->number);
+
+	switch (event->resource) {
+	case RNIC_RESOURCE_QP:
+		return rnic_qp_get(dev, number);
+	case RNIC_RESOURCE_CQ:
+		return rnic_cq_get(dev, number);
+	case RNIC_RESOURCE_SRQ:
+		return rnic_srq_get(dev, number);
+	default:
+		return NULL;
+	}
+}
+
+static void rnic_async_deliver(const struct rnic_aeqe *event, void *object)
 {
 	u16 number = le16_to_cpu(event->event);
-	u32 object = le32_to_cpu(event->number);
+
+	switch (event->resource) {
+	case RNIC_RESOURCE_QP:
+		rnic_qp_event(object, number);
+		break;
+	case RNIC_RESOURCE_CQ:
+		rnic_cq_event(object);
+		break;
+	case RNIC_RESOURCE_SRQ:
+		rnic_srq_event(object, number);
+		break;
+	}
+}
+
+bool rnic_async_event(struct rnic_dev *dev)
+{
+	struct rnic_eq *eq = &dev->async_eq;
+	unsigned long irq_flags;
+	struct rnic_aeqe event;
+	void *object = NULL;
+	bool taken;
+
+	/* What the number names is found out before it can name another object. */
+	spin_lock_irqsave(&eq->lock, irq_flags);
+	taken = rnic_eq_take(eq, &event);
+	if (taken)
+		object = rnic_async_find(dev, &event);
+	spin_unlock_irqrestore(&eq->lock, irq_flags);
+	if (!taken)
+		return false;
 
 	ibdev_dbg(&dev->ibdev,
 		  "event %u, resource %u number %#x, terminate %#x\n",
-		  number, event->resource, object,
-		  le16_to_cpu(event->terminate));
-	switch (event->resource) {
-	case RNIC_RESOURCE_QP:
-		rnic_qp_event(dev, number, object);
-		break;
-	case RNIC_RESOURCE_CQ:
-		rnic_cq_event(dev, object);
-		break;
-	case RNIC_RESOURCE_SRQ:
-		rnic_srq_event(dev, number, object);
-		break;
-	case RNIC_RESOURCE_EQ:
+		  le16_to_cpu(event.event), event.resource,
+		  le32_to_cpu(event.number), le16_to_cpu(event.terminate));
+	if (object)
+		rnic_async_deliver(&event, object);
+	else if (event.resource == RNIC_RESOURCE_EQ)
 		ibdev_err(&dev->ibdev, "event queue %u has lost events\n",
-			  object);
-		break;
-	case RNIC_RESOURCE_NONE:
-		rnic_device_event(dev, number);
-		break;
+			  le32_to_cpu(event.number));
+	else if (event.resource == RNIC_RESOURCE_NONE)
+		rnic_device_event(dev, le16_to_cpu(event.event));
+	return true;
+}
+
+void rnic_async_store(struct rnic_dev *dev, struct xarray *objects, u8 resource,
+		      u32 number, void *object)
+{
+	struct rnic_eq *eq = &dev->async_eq;
+	struct rnic_aeqe *event;
+	unsigned long irq_flags;
+	u32 behind;
+
+	spin_lock_irqsave(&eq->lock, irq_flags);
+	for (behind = 0; (event = rnic_eq_peek(eq, behind)); behind++) {
+		if (event->resource == resource &&
+		    le32_to_cpu(event->number) == number) {
+			event->resource = RNIC_RESOURCE_NONE;
+			event->event = 0;
+		}
 	}
+	xa_store(objects, number, object, 0);
+	spin_unlock_irqrestore(&eq->lock, irq_flags);
 }
 
 void rnic_dispatch_event(struct rnic_dev *dev, int ib_event)

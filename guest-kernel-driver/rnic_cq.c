@@ -7,6 +7,8 @@
 
 #include "rnic.h"
 #include "rnic_commands.h"
+#include "rnic_health.h"
+#include "rnic_number.h"
 #include "rnic_udata.h"
 #include "rnic_verbs.h"
 
@@ -36,6 +38,12 @@ void rnic_cq_completion_event(struct rnic_dev *dev, u32 cqn)
 	rnic_ref_put(&cq->ref);
 }
 
+static void rnic_cq_end(struct rnic_dev *dev, struct rnic_cq *cq)
+{
+	if (rnic_cmd_destroy_cq(dev, cq->cqn))
+		rnic_fail(dev, "it would not destroy a completion queue");
+}
+
 /* Makes the CQ in the device and findable; its memory is there. */
 static int rnic_cq_start(struct rnic_dev *dev, struct rnic_cq *cq,
 			 const struct ib_cq_init_attr *attr,
@@ -54,6 +62,8 @@ static int rnic_cq_start(struct rnic_dev *dev, struct rnic_cq *cq,
 
 	rnic_ref_init(&cq->ref);
 	spin_lock_init(&cq->lock);
+	INIT_LIST_HEAD(&cq->send_qps);
+	INIT_LIST_HEAD(&cq->recv_qps);
 	mutex_init(&cq->resize_lock);
 	ret = rnic_queue_describe(dev, &cq->queue, &params.memory, &table);
 	if (ret)
@@ -62,9 +72,9 @@ static int rnic_cq_start(struct rnic_dev *dev, struct rnic_cq *cq,
 	rnic_page_table_free(dev, &table);
 	if (ret)
 		return ret;
-	ret = xa_insert_irq(&dev->cqs, cq->cqn, cq, GFP_KERNEL);
+	ret = rnic_number_take(dev, &dev->cqs, RNIC_RESOURCE_CQ, cq->cqn, cq);
 	if (ret)
-		rnic_cmd_destroy_cq(dev, cq->cqn);
+		rnic_cq_end(dev, cq);
 	return ret;
 }
 
@@ -306,15 +316,10 @@ int rnic_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 {
 	struct rnic_dev *dev = to_rnic_dev(ibcq->device);
 	struct rnic_cq *cq = to_rnic_cq(ibcq);
-	int ret;
 
 	/* Its number is free for another CQ as soon as the command is done. */
 	xa_erase_irq(&dev->cqs, cq->cqn);
-	ret = rnic_cmd_destroy_cq(dev, cq->cqn);
-	if (ret) {
-		xa_store_irq(&dev->cqs, cq->cqn, cq, GFP_KERNEL);
-		return ret;
-	}
+	rnic_cq_end(dev, cq);
 	rnic_ref_drain(&cq->ref);
 	rnic_queue_free(dev, &cq->queue);
 	return 0;

@@ -25,39 +25,45 @@
 #define RNIC_MAX_COMP_EQ_DEPTH	65536
 #define RNIC_MAX_VECTORS	32
 
-static void *rnic_eq_entry(const struct rnic_eq *eq)
+static void *rnic_eq_entry(const struct rnic_eq *eq, u32 index)
 {
-	u32 slot = eq->consumer & (eq->depth - 1);
+	u32 slot = index & (eq->depth - 1);
 
 	return eq->queue.va + RNIC_QUEUE_RECORD_SIZE + slot * eq->entry_size;
 }
 
-static bool rnic_eq_pending(const struct rnic_eq *eq)
+void *rnic_eq_peek(const struct rnic_eq *eq, u32 behind)
 {
+	u32 index = eq->consumer + behind;
 	const __le32 *flags;
+	void *entry;
 
 	/* Pairs with rnic_eq_create(): a queue that is ready is complete. */
-	if (!smp_load_acquire(&eq->ready))
-		return false;
-	/* The flags are the last word of every kind of entry. */
-	flags = rnic_eq_entry(eq) + eq->entry_size - sizeof(*flags);
-	return !!(le32_to_cpu(READ_ONCE(*flags)) & RNIC_EQE_PHASE) ==
-	       !(eq->consumer & eq->depth);
+	if (!smp_load_acquire(&eq->ready) || behind >= eq->depth)
+		return NULL;
+	entry = rnic_eq_entry(eq, index);
+	/* The flags are the last word of every kind of entry, and stored last. */
+	flags = entry + eq->entry_size - sizeof(*flags);
+	if (!(le32_to_cpu(READ_ONCE(*flags)) & RNIC_EQE_PHASE) !=
+	    !!(index & eq->depth))
+		return NULL;
+	dma_rmb();
+	return entry;
 }
 
-/*
- * Copies the next event and tells the device that it is consumed: from then
- * on the device may reuse the entry, and only then the event may be acted on.
- */
-static bool rnic_eq_take(struct rnic_eq *eq, void *event)
+static bool rnic_eq_pending(const struct rnic_eq *eq)
+{
+	return rnic_eq_peek(eq, 0);
+}
+
+bool rnic_eq_take(struct rnic_eq *eq, void *event)
 {
 	struct rnic_eq_record *record = eq->queue.va;
+	const void *entry = rnic_eq_peek(eq, 0);
 
-	if (!rnic_eq_pending(eq))
+	if (!entry)
 		return false;
-	/* The flags word is stored last. */
-	dma_rmb();
-	memcpy(event, rnic_eq_entry(eq), eq->entry_size);
+	memcpy(event, entry, eq->entry_size);
 	eq->consumer++;
 	/* The copy is complete before the entry is given back. */
 	mb();
@@ -85,12 +91,11 @@ static void rnic_eq_dispatch_completions(struct rnic_dev *dev,
 static void rnic_eq_dispatch_async(struct rnic_dev *dev)
 {
 	struct rnic_eq *eq = &dev->async_eq;
-	struct rnic_aeqe event;
 
 	if (!rnic_eq_pending(eq))
 		return;
-	while (rnic_eq_take(eq, &event))
-		rnic_async_event(dev, &event);
+	while (rnic_async_event(dev))
+		;
 	rnic_write32(dev, RNIC_REG_EQ_KICK, eq->eqn);
 }
 
@@ -207,6 +212,7 @@ static int rnic_eq_create(struct rnic_dev *dev, struct rnic_eq *eq,
 			       (size_t)params->depth * entry_size);
 	if (ret)
 		return ret;
+	spin_lock_init(&eq->lock);
 	eq->depth = params->depth;
 	eq->entry_size = entry_size;
 	params->memory.ring_offset[0] = cpu_to_le32(RNIC_QUEUE_RECORD_SIZE);

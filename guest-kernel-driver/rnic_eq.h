@@ -5,6 +5,7 @@
 #ifndef RNIC_EQ_H
 #define RNIC_EQ_H
 
+#include <linux/spinlock.h>
 #include <linux/types.h>
 
 #include "rnic-hw.h"
@@ -16,10 +17,19 @@ struct rnic_eq {
 	u32 eqn;
 	u32 depth;
 	u32 entry_size;
+	spinlock_t lock;	/* of the asynchronous one: consumer, entries */
 	u32 consumer;
 	bool ready;		/* exists; interrupts look at this first */
 	struct rnic_queue queue;
 };
+
+/* The entry that is so many behind the next one; NULL: it is not there yet. */
+void *rnic_eq_peek(const struct rnic_eq *eq, u32 behind);
+/*
+ * Copies the next event and tells the device that it is consumed: from then
+ * on the device may reuse the entry, and only then the event may be acted on.
+ */
+bool rnic_eq_take(struct rnic_eq *eq, void *event);
 
 int rnic_vectors_init(struct rnic_dev *dev);
 void rnic_vectors_free(struct rnic_dev *dev);

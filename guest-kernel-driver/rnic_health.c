@@ -4,22 +4,59 @@
  *
  * A device that fails is reset at once, so that what it was given to read and
  * write can be freed. From then on commands end with an error, except that
- * what takes something away succeeds. iw_cm is told that all connections are
- * closed, because it would wait for that, and the core that the device is dead.
+ * what takes something away succeeds. What the kernel has posted, and posts, is
+ * flushed when it polls (rnic_poll.c), for which its CQs are notified here. iw_cm
+ * is told that all connections are closed, because it would wait for that, and
+ * the core that the device is dead.
  */
 
 #include "rnic.h"
 #include "rnic_async.h"
 #include "rnic_cm.h"
 #include "rnic_health.h"
+#include "rnic_verbs.h"
 
 #define RNIC_HEALTH_INTERVAL	(2 * HZ)
+
+static void rnic_flush_work(struct work_struct *work)
+{
+	struct rnic_dev *dev = container_of(work, struct rnic_dev, flush_work);
+	unsigned long cqn;
+	void *cq;
+
+	xa_for_each(&dev->cqs, cqn, cq)
+		rnic_cq_completion_event(dev, cqn);
+}
+
+/* A QP takes nothing from its S-RQ any more. */
+static void rnic_last_wqe_event(struct rnic_dev *dev, u32 qpn)
+{
+	struct rnic_qp *qp = rnic_qp_get(dev, qpn);
+
+	if (!qp)
+		return;
+	if (qp->sq.ring && qp->ibqp.srq && qp->ibqp.event_handler) {
+		struct ib_event event = {
+			.device = &dev->ibdev,
+			.event = IB_EVENT_QP_LAST_WQE_REACHED,
+			.element.qp = &qp->ibqp,
+		};
+
+		qp->ibqp.event_handler(&event, qp->ibqp.qp_context);
+	}
+	rnic_ref_put(&qp->ref);
+}
 
 static void rnic_failure_work(struct work_struct *work)
 {
 	struct rnic_dev *dev = container_of(work, struct rnic_dev,
 					    failure_work);
+	unsigned long qpn;
+	void *qp;
 
+	schedule_work(&dev->flush_work);
+	xa_for_each(&dev->qps, qpn, qp)
+		rnic_last_wqe_event(dev, qpn);
 	rnic_cm_abandon_all(dev);
 	if (dev->netdev)
 		netif_carrier_off(dev->netdev);
@@ -38,7 +75,9 @@ static void rnic_health_work(struct work_struct *work)
 
 void rnic_health_init(struct rnic_dev *dev)
 {
+	spin_lock_init(&dev->failure_lock);
 	INIT_WORK(&dev->failure_work, rnic_failure_work);
+	INIT_WORK(&dev->flush_work, rnic_flush_work);
 	INIT_DELAYED_WORK(&dev->health_work, rnic_health_work);
 }
 
@@ -55,6 +94,7 @@ void rnic_health_unwatch(struct rnic_dev *dev)
 void rnic_health_free(struct rnic_dev *dev)
 {
 	cancel_work_sync(&dev->failure_work);
+	cancel_work_sync(&dev->flush_work);
 }
 
 void rnic_health_check(struct rnic_dev *dev)
@@ -69,19 +109,38 @@ void rnic_health_check(struct rnic_dev *dev)
 		rnic_fail(dev, "it has been reset");
 }
 
+/* False: it had failed before, and has been reset since. */
+static bool rnic_reset_failed(struct rnic_dev *dev, u32 *health)
+{
+	unsigned long irq_flags;
+	bool first;
+
+	spin_lock_irqsave(&dev->failure_lock, irq_flags);
+	first = !test_and_set_bit(RNIC_DEV_FAILED, &dev->flags);
+	if (first) {
+		*health = rnic_read32(dev, RNIC_REG_HEALTH);
+		rnic_write32(dev, RNIC_REG_CONTROL, RNIC_CONTROL_RESET);
+	}
+	spin_unlock_irqrestore(&dev->failure_lock, irq_flags);
+	if (first)
+		rnic_admin_abort(dev);
+	return first;
+}
+
 void rnic_silence(struct rnic_dev *dev)
 {
-	set_bit(RNIC_DEV_FAILED, &dev->flags);
-	rnic_write32(dev, RNIC_REG_CONTROL, RNIC_CONTROL_RESET);
-	rnic_admin_abort(dev);
+	u32 health;
+
+	rnic_reset_failed(dev, &health);
 }
 
 void rnic_fail(struct rnic_dev *dev, const char *why)
 {
-	if (test_and_set_bit(RNIC_DEV_FAILED, &dev->flags))
+	u32 health;
+
+	if (!rnic_reset_failed(dev, &health))
 		return;
 	dev_err(&dev->pdev->dev, "out of service: %s (health %u)\n", why,
-		rnic_read32(dev, RNIC_REG_HEALTH));
-	rnic_silence(dev);
+		health);
 	schedule_work(&dev->failure_work);
 }

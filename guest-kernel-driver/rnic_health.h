@@ -5,7 +5,7 @@
 #ifndef RNIC_HEALTH_H
 #define RNIC_HEALTH_H
 
-struct rnic_dev;
+#include "rnic.h"
 
 void rnic_health_init(struct rnic_dev *dev);
 /* From now on the device is looked at now and then. */
@@ -17,9 +17,19 @@ void rnic_health_free(struct rnic_dev *dev);
 /* Looks at the device, and fails it if it is not as it should be. */
 void rnic_health_check(struct rnic_dev *dev);
 
-/* Takes the device out of service. Any context. */
+/*
+ * Takes the device out of service. Any context. When this returns the device
+ * does not touch memory any more.
+ */
 void rnic_fail(struct rnic_dev *dev, const char *why);
-/* The same without a word to anybody. */
+/* The same, and no consumer is told. */
 void rnic_silence(struct rnic_dev *dev);
+
+/* After a post: on a failed device the work request has to be found flushed. */
+static inline void rnic_health_flush(struct rnic_dev *dev)
+{
+	if (unlikely(rnic_failed(dev)))
+		schedule_work(&dev->flush_work);
+}
 
 #endif /* RNIC_HEALTH_H */

@@ -2,11 +2,16 @@
 /*
  * rnic: the kernel's polling of completion queues.
  *
- * A QP that a completion names is alive while the CQ's lock is held: before it
- * is freed, rnic_cq_forget_qp() takes its completions off under that lock.
+ * A completion counts if its QP uses this CQ and its work request is outstanding
+ * (rnic_posted.c). One of a QP that is gone, or was reset since, is passed over.
+ * Any other is a lie: the device is taken out of service, because the completion
+ * that it should have been will never come.
+ *
+ * On a device out of service everything outstanding completes here, flushed.
  */
 
 #include "rnic.h"
+#include "rnic_health.h"
 #include "rnic_verbs.h"
 
 /* Never the number of a QP. */
@@ -41,20 +46,6 @@ static const u8 rnic_wc_statuses[] = {
 	[RNIC_WC_UNSUPPORTED] = IB_WC_LOC_QP_OP_ERR,
 	[RNIC_WC_RETRY_EXCEEDED] = IB_WC_RETRY_EXC_ERR,
 	[RNIC_WC_RNR_RETRY_EXCEEDED] = IB_WC_RNR_RETRY_EXC_ERR,
-};
-
-static const u8 rnic_wc_opcodes[] = {
-	[RNIC_SQ_SEND] = IB_WC_SEND,
-	[RNIC_SQ_SEND_INVALIDATE] = IB_WC_SEND,
-	[RNIC_SQ_RDMA_WRITE] = IB_WC_RDMA_WRITE,
-	[RNIC_SQ_RDMA_READ] = IB_WC_RDMA_READ,
-	[RNIC_SQ_RDMA_READ_INVALIDATE] = IB_WC_RDMA_READ,
-	[RNIC_SQ_FAST_REGISTER] = IB_WC_REG_MR,
-	[RNIC_SQ_LOCAL_INVALIDATE] = IB_WC_LOCAL_INV,
-	[RNIC_SQ_SEND_IMMEDIATE] = IB_WC_SEND,
-	[RNIC_SQ_WRITE_IMMEDIATE] = IB_WC_RDMA_WRITE,
-	[RNIC_SQ_FETCH_ADD] = IB_WC_FETCH_ADD,
-	[RNIC_SQ_COMPARE_SWAP] = IB_WC_COMP_SWAP,
 };
 
 static struct rnic_cqe *rnic_cqe_at(const struct rnic_cq *cq, u32 index)
@@ -97,49 +88,71 @@ static enum ib_wc_status rnic_wc_status(const struct rnic_cqe *cqe)
 	return rnic_wc_statuses[status];
 }
 
-static enum ib_wc_opcode rnic_wc_opcode(const struct rnic_cqe *cqe)
+/* A poll of a CQ; qp is that of the last completion, referenced, or NULL. */
+struct rnic_poll {
+	struct rnic_dev *dev;
+	struct rnic_cq *cq;
+	struct rnic_qp *qp;
+};
+
+static struct rnic_qp *rnic_poll_find_qp(struct rnic_poll *poll, u32 qpn)
 {
-	if (cqe->flags & RNIC_CQE_RECEIVE)
-		return cqe->opcode == RNIC_SQ_WRITE_IMMEDIATE ?
-		       IB_WC_RECV_RDMA_WITH_IMM : IB_WC_RECV;
-	if (cqe->opcode < ARRAY_SIZE(rnic_wc_opcodes))
-		return rnic_wc_opcodes[cqe->opcode];
-	return IB_WC_SEND;
+	if (poll->qp && poll->qp->qpn == qpn)
+		return poll->qp;
+	if (poll->qp)
+		rnic_ref_put(&poll->qp->ref);
+	poll->qp = qpn == RNIC_NO_QP ? NULL : rnic_qp_get(poll->dev, qpn);
+	return poll->qp;
 }
 
-/* What the device says is only believed if it makes sense. */
-static void rnic_wq_consumed(struct rnic_wq *wq, u32 consumer)
+static bool rnic_qp_uses_cq(const struct rnic_qp *qp, const struct rnic_cq *cq,
+			    const struct rnic_cqe *cqe)
 {
-	unsigned long irq_flags;
-
-	spin_lock_irqsave(&wq->lock, irq_flags);
-	if (wq->producer - consumer <= wq->producer - wq->consumer)
-		wq->consumer = consumer;
-	spin_unlock_irqrestore(&wq->lock, irq_flags);
+	/* A process's QP has nothing to say here. */
+	if (!qp->sq.ring)
+		return false;
+	return cqe->flags & RNIC_CQE_RECEIVE ? qp->ibqp.recv_cq == &cq->ibcq :
+					       qp->ibqp.send_cq == &cq->ibcq;
 }
 
-/* Lets what a completion covers be posted anew. */
-static void rnic_cqe_free_entries(struct rnic_qp *qp,
-				  const struct rnic_cqe *cqe)
+static enum rnic_claim rnic_qp_complete(struct rnic_qp *qp,
+					const struct rnic_cqe *cqe,
+					struct rnic_posted *wr)
 {
-	u32 consumer = le32_to_cpu(cqe->wq_consumer);
+	u64 wr_id = le64_to_cpu(cqe->wr_id);
 
 	if (!(cqe->flags & RNIC_CQE_RECEIVE))
-		rnic_wq_consumed(&qp->sq, consumer);
-	else if (qp->ibqp.srq)
-		rnic_srq_consumed(to_rnic_srq(qp->ibqp.srq));
-	else
-		rnic_wq_consumed(&qp->rq, consumer);
+		return rnic_wq_complete(&qp->sq, wr_id, wr);
+	if (!qp->ibqp.srq)
+		return rnic_wq_complete(&qp->rq, wr_id, wr);
+	return rnic_srq_complete(&to_rnic_srq(qp->ibqp.srq)->wq, wr_id, wr);
+}
+
+static bool rnic_cqe_writes_immediate(const struct rnic_cqe *cqe)
+{
+	return (cqe->flags & RNIC_CQE_RECEIVE) &&
+	       cqe->opcode == RNIC_SQ_WRITE_IMMEDIATE;
+}
+
+/* Whether what arrived fits in what the work request has room for. */
+static bool rnic_cqe_fits(const struct rnic_cqe *cqe,
+			  const struct rnic_posted *wr)
+{
+	return cqe->status != RNIC_WC_SUCCESS ||
+	       rnic_cqe_writes_immediate(cqe) ||
+	       le32_to_cpu(cqe->byte_len) <= wr->length;
 }
 
 static void rnic_wc_fill(struct ib_wc *wc, struct rnic_qp *qp,
-			 const struct rnic_cqe *cqe)
+			 const struct rnic_cqe *cqe,
+			 const struct rnic_posted *wr)
 {
 	memset(wc, 0, sizeof(*wc));
-	wc->wr_id = le64_to_cpu(cqe->wr_id);
+	wc->wr_id = wr->wr_id;
 	wc->qp = &qp->ibqp;
 	wc->status = rnic_wc_status(cqe);
-	wc->opcode = rnic_wc_opcode(cqe);
+	wc->opcode = rnic_cqe_writes_immediate(cqe) ?
+		     IB_WC_RECV_RDMA_WITH_IMM : wr->opcode;
 	wc->byte_len = le32_to_cpu(cqe->byte_len);
 	if (wc->status != IB_WC_SUCCESS)
 		wc->vendor_err = cqe->status;
@@ -151,15 +164,12 @@ static void rnic_wc_fill(struct ib_wc *wc, struct rnic_qp *qp,
 		wc->wc_flags |= IB_WC_WITH_IMM;
 		wc->ex.imm_data = (__force __be32)cqe->imm;
 	}
-	rnic_cqe_free_entries(qp, cqe);
 }
 
-/*
- * A QP that is being destroyed is not found any more, but the S-RQ that it
- * used will have its entry back. Those of rnic_cq_forget_qp() had theirs.
- */
+/* The QP is gone, but the S-RQ that it used has its entry back. */
 static void rnic_cqe_of_no_qp(struct rnic_dev *dev, const struct rnic_cqe *cqe)
 {
+	struct rnic_posted wr;
 	struct rnic_srq *srq;
 
 	if (!(cqe->flags & RNIC_CQE_SRQ) ||
@@ -168,50 +178,129 @@ static void rnic_cqe_of_no_qp(struct rnic_dev *dev, const struct rnic_cqe *cqe)
 	srq = rnic_srq_get(dev, le32_to_cpu(cqe->wq_consumer));
 	if (!srq)
 		return;
-	rnic_srq_consumed(srq);
+	rnic_srq_complete(&srq->wq, le64_to_cpu(cqe->wr_id), &wr);
 	rnic_ref_put(&srq->ref);
 }
 
-/* False if it belongs to no queue. */
-static bool rnic_poll_one(struct rnic_dev *dev, const struct rnic_cqe *cqe,
+/* False: it does not count. */
+static bool rnic_poll_one(struct rnic_poll *poll, const struct rnic_cqe *cqe,
 			  struct ib_wc *wc)
 {
-	u32 qpn = le32_to_cpu(cqe->qpn);
-	struct rnic_qp *qp = qpn == RNIC_NO_QP ? NULL :
-						 xa_load(&dev->qps, qpn);
+	struct rnic_qp *qp = rnic_poll_find_qp(poll, le32_to_cpu(cqe->qpn));
+	struct rnic_posted wr;
 
-	if (!qp)
-		rnic_cqe_of_no_qp(dev, cqe);
-	/* A process's QP has nothing to say here. */
-	if (!qp || !qp->sq.ring)
+	if (!qp || !rnic_qp_uses_cq(qp, poll->cq, cqe)) {
+		rnic_cqe_of_no_qp(poll->dev, cqe);
 		return false;
-	rnic_wc_fill(wc, qp, cqe);
+	}
+	switch (rnic_qp_complete(qp, cqe, &wr)) {
+	case RNIC_CLAIM_STALE:
+		return false;
+	case RNIC_CLAIM_FALSE:
+		rnic_fail(poll->dev, "it completed what was not outstanding");
+		return false;
+	case RNIC_CLAIM_TRUE:
+		break;
+	}
+	rnic_wc_fill(wc, qp, cqe, &wr);
+	if (!rnic_cqe_fits(cqe, &wr)) {
+		rnic_fail(poll->dev, "it received more than there was room for");
+		wc->status = IB_WC_FATAL_ERR;
+		wc->byte_len = 0;
+	}
 	return true;
 }
 
-int rnic_poll_cq(struct ib_cq *ibcq, int count, struct ib_wc *wc)
+static int rnic_poll_ring(struct rnic_poll *poll, int count, struct ib_wc *wc)
 {
-	struct rnic_dev *dev = to_rnic_dev(ibcq->device);
-	struct rnic_cq *cq = to_rnic_cq(ibcq);
-	struct rnic_cq_record *record = cq->queue.va;
-	unsigned long irq_flags;
+	struct rnic_cq *cq = poll->cq;
+	u32 looked_at = 0;
 	int found = 0;
 
-	spin_lock_irqsave(&cq->lock, irq_flags);
-	while (found < count && rnic_cqe_valid(cq, cq->consumer)) {
+	/* A device that goes on writing does not keep the caller for ever. */
+	while (found < count && looked_at++ < cq->depth &&
+	       rnic_cqe_valid(cq, cq->consumer)) {
 		struct rnic_cqe cqe;
 
 		/* The word with the phase is stored last. */
 		dma_rmb();
 		cqe = *rnic_cqe_at(cq, cq->consumer++);
-		if (rnic_poll_one(dev, &cqe, wc + found))
+		if (rnic_poll_one(poll, &cqe, wc + found))
 			found++;
 	}
+	return found;
+}
+
+static void rnic_wc_flush(struct ib_wc *wc, struct rnic_qp *qp,
+			  const struct rnic_posted *wr)
+{
+	memset(wc, 0, sizeof(*wc));
+	wc->wr_id = wr->wr_id;
+	wc->qp = &qp->ibqp;
+	wc->status = IB_WC_WR_FLUSH_ERR;
+	wc->opcode = wr->opcode;
+	wc->vendor_err = RNIC_WC_FLUSHED;
+}
+
+static int rnic_wq_flush(struct rnic_qp *qp, struct rnic_wq *wq, int count,
+			 struct ib_wc *wc)
+{
+	struct rnic_posted wr;
+	int found = 0;
+
+	while (found < count && rnic_wq_complete_oldest(wq, &wr))
+		rnic_wc_flush(wc + found++, qp, &wr);
+	return found;
+}
+
+/* What the device will not complete any more. */
+static int rnic_poll_flushed(struct rnic_cq *cq, int count, struct ib_wc *wc)
+{
+	struct rnic_qp *qp;
+	int found = 0;
+
+	list_for_each_entry(qp, &cq->send_qps, send_entry)
+		found += rnic_wq_flush(qp, &qp->sq, count - found, wc + found);
+	list_for_each_entry(qp, &cq->recv_qps, recv_entry)
+		found += rnic_wq_flush(qp, &qp->rq, count - found, wc + found);
+	return found;
+}
+
+int rnic_poll_cq(struct ib_cq *ibcq, int count, struct ib_wc *wc)
+{
+	struct rnic_cq *cq = to_rnic_cq(ibcq);
+	struct rnic_poll poll = {
+		.dev = to_rnic_dev(ibcq->device),
+		.cq = cq,
+	};
+	struct rnic_cq_record *record = cq->queue.va;
+	unsigned long irq_flags;
+	int found;
+
+	spin_lock_irqsave(&cq->lock, irq_flags);
+	found = rnic_poll_ring(&poll, count, wc);
+	if (poll.qp)
+		rnic_ref_put(&poll.qp->ref);
 	/* The device may write where no queue is read any more. */
 	mb();
 	WRITE_ONCE(record->consumer, cpu_to_le32(cq->consumer));
+	if (rnic_failed(poll.dev))
+		found += rnic_poll_flushed(cq, count - found, wc + found);
 	spin_unlock_irqrestore(&cq->lock, irq_flags);
 	return found;
+}
+
+static bool rnic_cq_has_flushed(struct rnic_cq *cq)
+{
+	struct rnic_qp *qp;
+
+	list_for_each_entry(qp, &cq->send_qps, send_entry)
+		if (rnic_wq_is_busy(&qp->sq))
+			return true;
+	list_for_each_entry(qp, &cq->recv_qps, recv_entry)
+		if (rnic_wq_is_busy(&qp->rq))
+			return true;
+	return false;
 }
 
 int rnic_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
@@ -226,28 +315,68 @@ int rnic_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 		  cq->cqn | (solicited ? RNIC_ARM_SOLICITED : RNIC_ARM_NEXT));
 	if (flags & IB_CQ_REPORT_MISSED_EVENTS) {
 		spin_lock_irqsave(&cq->lock, irq_flags);
-		ret = rnic_cqe_valid(cq, cq->consumer);
+		ret = rnic_cqe_valid(cq, cq->consumer) ||
+		      (rnic_failed(dev) && rnic_cq_has_flushed(cq));
 		spin_unlock_irqrestore(&cq->lock, irq_flags);
 	}
 	return ret;
 }
 
-void rnic_cq_forget_qp(struct rnic_cq *cq, struct rnic_qp *qp)
+static void rnic_cq_forget_qp(struct rnic_dev *dev, struct rnic_cq *cq, u32 qpn)
 {
-	unsigned long irq_flags;
 	u32 i;
 
-	spin_lock_irqsave(&cq->lock, irq_flags);
 	for (i = cq->consumer; i - cq->consumer < cq->depth &&
 	     rnic_cqe_valid(cq, i); i++) {
 		struct rnic_cqe *cqe = rnic_cqe_at(cq, i);
 
 		dma_rmb();
-		if (le32_to_cpu(cqe->qpn) != qp->qpn)
+		if (le32_to_cpu(cqe->qpn) != qpn)
 			continue;
-		/* An S-RQ outlives the QP, and has its entry back. */
-		rnic_cqe_free_entries(qp, cqe);
+		rnic_cqe_of_no_qp(dev, cqe);
 		cqe->qpn = cpu_to_le32(RNIC_NO_QP);
 	}
+}
+
+void rnic_cq_forget_receives(struct rnic_qp *qp)
+{
+	struct rnic_cq *cq = to_rnic_cq(qp->ibqp.recv_cq);
+	unsigned long irq_flags;
+
+	if (!qp->ibqp.srq)
+		return;
+	spin_lock_irqsave(&cq->lock, irq_flags);
+	rnic_cq_forget_qp(to_rnic_dev(qp->ibqp.device), cq, qp->qpn);
 	spin_unlock_irqrestore(&cq->lock, irq_flags);
+}
+
+static void rnic_list_change(struct ib_cq *ibcq, struct list_head *entry,
+			     struct list_head *list)
+{
+	struct rnic_cq *cq = to_rnic_cq(ibcq);
+	unsigned long irq_flags;
+
+	spin_lock_irqsave(&cq->lock, irq_flags);
+	if (list)
+		list_add_tail(entry, list);
+	else
+		list_del(entry);
+	spin_unlock_irqrestore(&cq->lock, irq_flags);
+}
+
+void rnic_cqs_add_qp(struct rnic_qp *qp)
+{
+	struct ib_cq *send_cq = qp->ibqp.send_cq;
+	struct ib_cq *recv_cq = qp->ibqp.recv_cq;
+
+	rnic_list_change(send_cq, &qp->send_entry,
+			 &to_rnic_cq(send_cq)->send_qps);
+	rnic_list_change(recv_cq, &qp->recv_entry,
+			 &to_rnic_cq(recv_cq)->recv_qps);
+}
+
+void rnic_cqs_remove_qp(struct rnic_qp *qp)
+{
+	rnic_list_change(qp->ibqp.send_cq, &qp->send_entry, NULL);
+	rnic_list_change(qp->ibqp.recv_cq, &qp->recv_entry, NULL);
 }

@@ -9,21 +9,23 @@
 #include <linux/log2.h>
 
 #include "rnic.h"
+#include "rnic_health.h"
 #include "rnic_verbs.h"
 
 /* A send WQE being written. */
 struct rnic_wqe {
-	struct rnic_wq *sq;
+	const struct rnic_wq *sq;
+	u32 start;			/* index of its first unit */
 	struct rnic_sq_wqe head;
 	u32 payload;			/* octets behind the head */
 };
 
-static void rnic_sq_copy(struct rnic_wq *sq, u32 offset, const void *data,
-			 size_t length)
+static void rnic_wqe_copy(const struct rnic_wqe *wqe, u32 offset,
+			  const void *data, size_t length)
 {
+	const struct rnic_wq *sq = wqe->sq;
 	size_t size = (size_t)sq->depth * RNIC_SQ_UNIT;
-	size_t at = ((size_t)sq->producer * RNIC_SQ_UNIT + offset) &
-		    (size - 1);
+	size_t at = ((size_t)wqe->start * RNIC_SQ_UNIT + offset) & (size - 1);
 	size_t part = min(length, size - at);
 
 	memcpy(sq->ring + at, data, part);
@@ -32,7 +34,7 @@ static void rnic_sq_copy(struct rnic_wq *sq, u32 offset, const void *data,
 
 static void rnic_wqe_add(struct rnic_wqe *wqe, const void *data, size_t length)
 {
-	rnic_sq_copy(wqe->sq, sizeof(wqe->head) + wqe->payload, data, length);
+	rnic_wqe_copy(wqe, sizeof(wqe->head) + wqe->payload, data, length);
 	wqe->payload += length;
 }
 
@@ -223,6 +225,21 @@ static int rnic_wqe_fast_register(const struct rnic_dev *dev,
 	return 0;
 }
 
+/* By enum ib_wr_opcode, of those that rnic_wqe_build() knows. */
+static const u8 rnic_wc_opcodes[] = {
+	[IB_WR_SEND] = IB_WC_SEND,
+	[IB_WR_SEND_WITH_IMM] = IB_WC_SEND,
+	[IB_WR_SEND_WITH_INV] = IB_WC_SEND,
+	[IB_WR_RDMA_WRITE] = IB_WC_RDMA_WRITE,
+	[IB_WR_RDMA_WRITE_WITH_IMM] = IB_WC_RDMA_WRITE,
+	[IB_WR_RDMA_READ] = IB_WC_RDMA_READ,
+	[IB_WR_RDMA_READ_WITH_INV] = IB_WC_RDMA_READ,
+	[IB_WR_ATOMIC_CMP_AND_SWP] = IB_WC_COMP_SWAP,
+	[IB_WR_ATOMIC_FETCH_AND_ADD] = IB_WC_FETCH_ADD,
+	[IB_WR_LOCAL_INV] = IB_WC_LOCAL_INV,
+	[IB_WR_REG_MR] = IB_WC_REG_MR,
+};
+
 static bool rnic_wr_is_extension(const struct ib_send_wr *wr)
 {
 	return wr->opcode == IB_WR_SEND_WITH_IMM ||
@@ -278,13 +295,22 @@ static u32 rnic_wqe_max_units(const struct rnic_qp *qp,
 			    RNIC_SQ_UNIT);
 }
 
+/* Octets; what does not fit 32 bits the device refuses. */
+static u32 rnic_sges_length(const struct ib_sge *sges, int count)
+{
+	u64 length = 0;
+	int i;
+
+	for (i = 0; i < count; i++)
+		length += sges[i].length;
+	return min_t(u64, length, U32_MAX);
+}
+
 static int rnic_post_one_send(struct rnic_qp *qp, const struct ib_send_wr *wr)
 {
 	struct rnic_wq *sq = &qp->sq;
-	struct rnic_wqe wqe = {
-		.sq = sq,
-		.head.wr_id = cpu_to_le64(wr->wr_id),
-	};
+	struct rnic_wqe wqe = { .sq = sq, .start = sq->producer };
+	struct rnic_posted posted = { .wr_id = wr->wr_id };
 	int ret;
 
 	if (wr->num_sge < 0 || wr->num_sge > (int)qp->cap.max_send_sge)
@@ -299,8 +325,13 @@ static int rnic_post_one_send(struct rnic_qp *qp, const struct ib_send_wr *wr)
 		wqe.head.flags |= RNIC_WQE_SIGNALED;
 	wqe.head.units = DIV_ROUND_UP(sizeof(wqe.head) + wqe.payload,
 				      RNIC_SQ_UNIT);
-	rnic_sq_copy(sq, 0, &wqe.head, sizeof(wqe.head));
-	sq->producer += wqe.head.units;
+	posted.length = rnic_sges_length(wr->sg_list, wr->num_sge);
+	posted.units = wqe.head.units;
+	posted.opcode = rnic_wc_opcodes[wr->opcode];
+	posted.signaled = (qp->enables & RNIC_QP_SIGNAL_ALL) ||
+			  (wr->send_flags & IB_SEND_SIGNALED);
+	wqe.head.wr_id = cpu_to_le64(rnic_wq_post(sq, &posted));
+	rnic_wqe_copy(&wqe, 0, &wqe.head, sizeof(wqe.head));
 	return 0;
 }
 
@@ -336,13 +367,14 @@ int rnic_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 	spin_lock_irqsave(&qp->sq.lock, irq_flags);
 	old = qp->sq.producer;
 	for (; wr && !ret; wr = wr->next) {
-		ret = rnic_failed(dev) ? -EIO : rnic_post_one_send(qp, wr);
+		ret = rnic_post_one_send(qp, wr);
 		if (ret)
 			*bad_wr = wr;
 	}
 	rnic_publish(dev, qp->qpn, RNIC_DB_SQ, old, qp->sq.producer,
 		     &record->sq_producer, &record->sq_event);
 	spin_unlock_irqrestore(&qp->sq.lock, irq_flags);
+	rnic_health_flush(dev);
 	return ret;
 }
 
@@ -354,19 +386,15 @@ u8 rnic_receive_wqe_shift(u32 max_sge)
 	return max_t(u32, order_base_2(stride), RNIC_RQ_MIN_WQE_SHIFT);
 }
 
-static int rnic_post_one_recv(struct rnic_wq *rq, const struct ib_recv_wr *wr)
+/* The WQE at producer; there is room, and the device's wr_id comes later. */
+static struct rnic_rq_wqe *rnic_receive_wqe(struct rnic_wq *rq,
+					    const struct ib_recv_wr *wr)
 {
 	struct rnic_rq_wqe *wqe;
 	int i;
 
-	/* A QP with an S-RQ has none of its own. */
-	if (!rq->ring || wr->num_sge < 0 || wr->num_sge > (int)rq->max_sge)
-		return -EINVAL;
-	if (rq->producer - rq->consumer == rq->depth)
-		return -ENOMEM;
 	wqe = (void *)(rq->ring + ((size_t)(rq->producer & (rq->depth - 1)) <<
 				   rq->wqe_shift));
-	wqe->wr_id = cpu_to_le64(wr->wr_id);
 	wqe->num_sge = cpu_to_le32(wr->num_sge);
 	wqe->reserved = 0;
 	for (i = 0; i < wr->num_sge; i++) {
@@ -374,19 +402,42 @@ static int rnic_post_one_recv(struct rnic_wq *rq, const struct ib_recv_wr *wr)
 		wqe->sge[i].stag = cpu_to_le32(wr->sg_list[i].lkey);
 		wqe->sge[i].length = cpu_to_le32(wr->sg_list[i].length);
 	}
-	rq->producer++;
+	return wqe;
+}
+
+static int rnic_post_one_recv(struct rnic_wq *rq, bool srq,
+			      const struct ib_recv_wr *wr)
+{
+	const struct rnic_posted posted = {
+		.wr_id = wr->wr_id,
+		.length = rnic_sges_length(wr->sg_list, wr->num_sge),
+		.units = 1,
+		.opcode = IB_WC_RECV,
+		.signaled = true,
+	};
+	struct rnic_rq_wqe *wqe;
+
+	/* A QP with an S-RQ has none of its own. */
+	if (!rq->ring || wr->num_sge < 0 || wr->num_sge > (int)rq->max_sge)
+		return -EINVAL;
+	if (srq ? !rnic_srq_has_room(rq) :
+		  rq->producer - rq->consumer == rq->depth)
+		return -ENOMEM;
+	wqe = rnic_receive_wqe(rq, wr);
+	wqe->wr_id = cpu_to_le64(srq ? rnic_srq_post(rq, &posted) :
+				       rnic_wq_post(rq, &posted));
 	return 0;
 }
 
 /* With the lock of the queue held. */
-static int rnic_post_recvs(struct rnic_dev *dev, struct rnic_wq *rq,
+static int rnic_post_recvs(struct rnic_wq *rq, bool srq,
 			   const struct ib_recv_wr *wr,
 			   const struct ib_recv_wr **bad_wr)
 {
 	int ret = 0;
 
 	for (; wr && !ret; wr = wr->next) {
-		ret = rnic_failed(dev) ? -EIO : rnic_post_one_recv(rq, wr);
+		ret = rnic_post_one_recv(rq, srq, wr);
 		if (ret)
 			*bad_wr = wr;
 	}
@@ -405,17 +456,17 @@ int rnic_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 
 	spin_lock_irqsave(&qp->rq.lock, irq_flags);
 	old = qp->rq.producer;
-	ret = rnic_post_recvs(dev, &qp->rq, wr, bad_wr);
+	ret = rnic_post_recvs(&qp->rq, false, wr, bad_wr);
 	rnic_publish(dev, qp->qpn, RNIC_DB_RQ, old, qp->rq.producer,
 		     &record->rq_producer, &record->rq_event);
 	spin_unlock_irqrestore(&qp->rq.lock, irq_flags);
+	rnic_health_flush(dev);
 	return ret;
 }
 
 int rnic_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
 		       const struct ib_recv_wr **bad_wr)
 {
-	struct rnic_dev *dev = to_rnic_dev(ibsrq->device);
 	struct rnic_srq *srq = to_rnic_srq(ibsrq);
 	struct rnic_srq_record *record = srq->queue.va;
 	unsigned long irq_flags;
@@ -424,7 +475,7 @@ int rnic_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
 
 	spin_lock_irqsave(&srq->wq.lock, irq_flags);
 	old = srq->wq.producer;
-	ret = rnic_post_recvs(dev, &srq->wq, wr, bad_wr);
+	ret = rnic_post_recvs(&srq->wq, true, wr, bad_wr);
 	/* The device looks for itself: there is no bell to ring. */
 	if (srq->wq.producer != old) {
 		dma_wmb();

@@ -9,6 +9,8 @@
 #include "rnic.h"
 #include "rnic_cm.h"
 #include "rnic_commands.h"
+#include "rnic_health.h"
+#include "rnic_number.h"
 #include "rnic_udata.h"
 #include "rnic_verbs.h"
 
@@ -121,10 +123,25 @@ static int rnic_qp_start(struct rnic_dev *dev, struct rnic_qp *qp,
 	if (ret)
 		return ret;
 	qp->ibqp.qp_num = qp->qpn;
-	ret = xa_insert_irq(&dev->qps, qp->qpn, qp, GFP_KERNEL);
-	if (ret)
-		rnic_cmd_destroy_qp(dev, qp->qpn);
+	if (qp->sq.ring) {
+		rnic_cq_forget_receives(qp);
+		rnic_cqs_add_qp(qp);
+	}
+	ret = rnic_number_take(dev, &dev->qps, RNIC_RESOURCE_QP, qp->qpn, qp);
+	if (!ret)
+		return 0;
+	if (rnic_cmd_destroy_qp(dev, qp->qpn))
+		rnic_fail(dev, "it would not destroy a queue pair");
+	if (qp->sq.ring)
+		rnic_cqs_remove_qp(qp);
 	return ret;
+}
+
+static void rnic_qp_free_memory(struct rnic_dev *dev, struct rnic_qp *qp)
+{
+	rnic_queue_free(dev, &qp->queue);
+	rnic_wq_free(&qp->sq);
+	rnic_wq_free(&qp->rq);
 }
 
 /* Units of the longest WQE that fits the capabilities. */
@@ -173,20 +190,22 @@ static int rnic_create_kernel_qp(struct rnic_dev *dev, struct rnic_qp *qp,
 	if (ret)
 		return ret;
 	qp->sq.ring = qp->queue.va + RNIC_QUEUE_RECORD_SIZE;
-	qp->sq.depth = params->sq_depth;
 	params->doorbell_page = RNIC_KERNEL_DOORBELL_PAGE;
 	params->memory.ring_offset[0] = cpu_to_le32(RNIC_QUEUE_RECORD_SIZE);
 	if (params->rq_depth) {
 		qp->rq.ring = qp->sq.ring + sq_size;
-		qp->rq.depth = params->rq_depth;
 		qp->rq.wqe_shift = params->rq_wqe_shift;
 		qp->rq.max_sge = qp->cap.max_recv_sge;
 		params->memory.ring_offset[1] =
 			cpu_to_le32(RNIC_QUEUE_RECORD_SIZE + sq_size);
 	}
-	ret = rnic_qp_start(dev, qp, params);
+	ret = rnic_wq_init(dev, &qp->sq, params->sq_depth);
+	if (!ret && params->rq_depth)
+		ret = rnic_wq_init(dev, &qp->rq, params->rq_depth);
+	if (!ret)
+		ret = rnic_qp_start(dev, qp, params);
 	if (ret)
-		rnic_queue_free(dev, &qp->queue);
+		rnic_qp_free_memory(dev, qp);
 	return ret;
 }
 
@@ -289,28 +308,27 @@ int rnic_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr,
 	return ret;
 }
 
-static void rnic_wq_forget(struct rnic_wq *wq)
+void rnic_qp_forget_posted(struct rnic_qp *qp)
 {
-	unsigned long irq_flags;
-
-	spin_lock_irqsave(&wq->lock, irq_flags);
-	wq->consumer = wq->producer;
-	spin_unlock_irqrestore(&wq->lock, irq_flags);
-}
-
-void rnic_qp_forget_completions(struct rnic_qp *qp)
-{
-	struct ib_cq *send_cq = qp->ibqp.send_cq;
-	struct ib_cq *recv_cq = qp->ibqp.recv_cq;
+	struct rnic_dev *dev = to_rnic_dev(qp->ibqp.device);
 
 	/* A process does this itself. */
 	if (!qp->sq.ring)
 		return;
-	rnic_cq_forget_qp(to_rnic_cq(send_cq), qp);
-	if (recv_cq != send_cq)
-		rnic_cq_forget_qp(to_rnic_cq(recv_cq), qp);
-	rnic_wq_forget(&qp->sq);
-	rnic_wq_forget(&qp->rq);
+	rnic_cq_forget_receives(qp);
+	rnic_wq_restart(dev, &qp->sq);
+	rnic_wq_restart(dev, &qp->rq);
+}
+
+/* No thread finds the QP, and the device has none of its number. */
+static void rnic_qp_free(struct rnic_dev *dev, struct rnic_qp *qp)
+{
+	if (qp->sq.ring) {
+		rnic_cqs_remove_qp(qp);
+		rnic_cq_forget_receives(qp);
+	}
+	rnic_ref_drain(&qp->ref);
+	rnic_qp_free_memory(dev, qp);
 }
 
 int rnic_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
@@ -321,15 +339,17 @@ int rnic_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 
 	/* Its number is free for another QP as soon as the command is done. */
 	xa_erase_irq(&dev->qps, qp->qpn);
-	/* After this no event will name the QP. */
 	ret = rnic_cmd_destroy_qp(dev, qp->qpn);
-	if (ret) {
-		xa_store_irq(&dev->qps, qp->qpn, qp, GFP_KERNEL);
-		return ret;
+	if (ret == -EBUSY && udata) {
+		/* A process has windows bound to it. */
+		ret = rnic_number_take(dev, &dev->qps, RNIC_RESOURCE_QP,
+				       qp->qpn, qp);
+		if (!ret)
+			return -EBUSY;
 	}
+	if (ret)
+		rnic_fail(dev, "it would not destroy a queue pair");
 	rnic_cm_abandon(qp);
-	rnic_qp_forget_completions(qp);
-	rnic_ref_drain(&qp->ref);
-	rnic_queue_free(dev, &qp->queue);
+	rnic_qp_free(dev, qp);
 	return 0;
 }

@@ -121,6 +121,30 @@ static int rnic_qp_reset_attributes(struct rnic_qp *qp)
 	return rnic_cmd_modify_qp(dev, qp->qpn, &change);
 }
 
+/*
+ * Of a device out of service: what ends the use of a QP succeeds. What is posted
+ * is flushed as long as the QP is not reset.
+ */
+static int rnic_qp_modify_failed(struct rnic_qp *qp,
+				 const struct ib_qp_attr *attr, int mask)
+{
+	if (!(mask & IB_QP_STATE))
+		return -EIO;
+	switch (attr->qp_state) {
+	case IB_QPS_RESET:
+		rnic_qp_forget_posted(qp);
+		rnic_qp_forget_attributes(qp);
+		qp->idle_state = IB_QPS_RESET;
+		return 0;
+	case IB_QPS_SQD:
+	case IB_QPS_SQE:
+	case IB_QPS_ERR:
+		return 0;
+	default:
+		return -EIO;
+	}
+}
+
 static int rnic_qp_reset(struct rnic_qp *qp)
 {
 	int ret = rnic_qp_error_to_idle(qp);
@@ -129,7 +153,7 @@ static int rnic_qp_reset(struct rnic_qp *qp)
 		ret = rnic_qp_reset_attributes(qp);
 	if (ret)
 		return ret;
-	rnic_qp_forget_completions(qp);
+	rnic_qp_forget_posted(qp);
 	rnic_qp_forget_attributes(qp);
 	qp->idle_state = IB_QPS_RESET;
 	qp->direct = false;
@@ -289,6 +313,9 @@ int rnic_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	mutex_lock(&qp->modify_lock);
 	ret = mask & IB_QP_CAP ? rnic_qp_resize(qp, udata) :
 				 rnic_qp_modify_locked(qp, attr, mask);
+	/* It may have failed just now. */
+	if (ret && rnic_failed(to_rnic_dev(ibqp->device)))
+		ret = rnic_qp_modify_failed(qp, attr, mask);
 	mutex_unlock(&qp->modify_lock);
 	return ret;
 }

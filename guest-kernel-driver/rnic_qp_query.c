@@ -150,6 +150,10 @@ int rnic_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 
 	mutex_lock(&qp->modify_lock);
 	ret = rnic_cmd_query_qp(to_rnic_dev(ibqp->device), qp->qpn, &info);
+	if (ret && rnic_failed(to_rnic_dev(ibqp->device))) {
+		info = (struct rnic_qp_info){ .state = RNIC_QPS_ERROR };
+		ret = 0;
+	}
 	if (!ret) {
 		rnic_qp_fill_attr(qp, &info, attr);
 		rnic_qp_fill_init_attr(qp, init_attr);

@@ -2,14 +2,17 @@
 /*
  * rnic: shared receive queues. Posting is in rnic_post.c.
  *
- * A completion frees one entry of the queue, whichever it was: the device has
- * taken at least as many as were completed, and takes them in ring order.
+ * As many entries of the ring are free as work requests are not outstanding,
+ * whichever these were: the device has taken at least as many as were completed,
+ * and takes them in ring order.
  */
 
 #include <linux/log2.h>
 
 #include "rnic.h"
 #include "rnic_commands.h"
+#include "rnic_health.h"
+#include "rnic_number.h"
 #include "rnic_udata.h"
 #include "rnic_verbs.h"
 
@@ -26,17 +29,6 @@ struct rnic_srq *rnic_srq_get(struct rnic_dev *dev, u32 srqn)
 	return srq;
 }
 
-void rnic_srq_consumed(struct rnic_srq *srq)
-{
-	unsigned long irq_flags;
-
-	spin_lock_irqsave(&srq->wq.lock, irq_flags);
-	/* What the device says is only believed if it makes sense. */
-	if (srq->wq.consumer != srq->wq.producer)
-		srq->wq.consumer++;
-	spin_unlock_irqrestore(&srq->wq.lock, irq_flags);
-}
-
 static int rnic_srq_check_attr(struct rnic_dev *dev,
 			       const struct ib_srq_init_attr *attr)
 {
@@ -49,6 +41,12 @@ static int rnic_srq_check_attr(struct rnic_dev *dev,
 	    attr->attr.srq_limit > attr->attr.max_wr)
 		return -EINVAL;
 	return 0;
+}
+
+static void rnic_srq_end(struct rnic_dev *dev, struct rnic_srq *srq)
+{
+	if (rnic_cmd_destroy_srq(dev, srq->srqn))
+		rnic_fail(dev, "it would not destroy a shared receive queue");
 }
 
 /* Makes the S-RQ in the device and findable; its memory is there. */
@@ -69,10 +67,17 @@ static int rnic_srq_start(struct rnic_dev *dev, struct rnic_srq *srq,
 	rnic_page_table_free(dev, &table);
 	if (ret)
 		return ret;
-	ret = xa_insert_irq(&dev->srqs, srq->srqn, srq, GFP_KERNEL);
+	ret = rnic_number_take(dev, &dev->srqs, RNIC_RESOURCE_SRQ, srq->srqn,
+			       srq);
 	if (ret)
-		rnic_cmd_destroy_srq(dev, srq->srqn);
+		rnic_srq_end(dev, srq);
 	return ret;
+}
+
+static void rnic_srq_free_memory(struct rnic_dev *dev, struct rnic_srq *srq)
+{
+	rnic_queue_free(dev, &srq->queue);
+	rnic_wq_free(&srq->wq);
 }
 
 static int rnic_create_kernel_srq(struct rnic_dev *dev, struct rnic_srq *srq,
@@ -88,9 +93,11 @@ static int rnic_create_kernel_srq(struct rnic_dev *dev, struct rnic_srq *srq,
 	srq->wq.ring = srq->queue.va + RNIC_QUEUE_RECORD_SIZE;
 	params->doorbell_page = RNIC_KERNEL_DOORBELL_PAGE;
 	params->memory.ring_offset[0] = cpu_to_le32(RNIC_QUEUE_RECORD_SIZE);
-	ret = rnic_srq_start(dev, srq, params);
+	ret = rnic_wq_init(dev, &srq->wq, srq->wq.depth);
+	if (!ret)
+		ret = rnic_srq_start(dev, srq, params);
 	if (ret)
-		rnic_queue_free(dev, &srq->queue);
+		rnic_srq_free_memory(dev, srq);
 	return ret;
 }
 
@@ -295,16 +302,11 @@ int rnic_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
 {
 	struct rnic_dev *dev = to_rnic_dev(ibsrq->device);
 	struct rnic_srq *srq = to_rnic_srq(ibsrq);
-	int ret;
 
 	/* Its number is free for another one as soon as the command is done. */
 	xa_erase_irq(&dev->srqs, srq->srqn);
-	ret = rnic_cmd_destroy_srq(dev, srq->srqn);
-	if (ret) {
-		xa_store_irq(&dev->srqs, srq->srqn, srq, GFP_KERNEL);
-		return ret;
-	}
+	rnic_srq_end(dev, srq);
 	rnic_ref_drain(&srq->ref);
-	rnic_queue_free(dev, &srq->queue);
+	rnic_srq_free_memory(dev, srq);
 	return 0;
 }

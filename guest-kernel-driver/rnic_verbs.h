@@ -8,6 +8,7 @@
 #include <rdma/ib_verbs.h>
 
 #include "rnic.h"
+#include "rnic_posted.h"
 #include "rnic_queue_memory.h"
 
 struct iw_cm_id;
@@ -56,21 +57,11 @@ struct rnic_cq {
 	u32 depth;
 	struct rnic_queue queue;
 	/* The kernel's only. */
-	spinlock_t lock;		/* the ring and consumer */
+	spinlock_t lock;		/* all of these */
 	struct rnic_cqe *ring;
 	u32 consumer;
-};
-
-/* One of the kernel's work queues; sq counts units, rq and S-RQ WQEs. */
-struct rnic_wq {
-	spinlock_t lock;		/* the ring, producer and consumer */
-	u8 *ring;			/* NULL: not the kernel's */
-	u32 depth;
-	u32 producer;
-	u32 consumer;			/* as completions told, see poll_cq */
-	/* Of receive queues: */
-	u32 max_sge;
-	u8 wqe_shift;
+	struct list_head send_qps;	/* rnic_qp.send_entry */
+	struct list_head recv_qps;	/* rnic_qp.recv_entry */
 };
 
 struct rnic_srq {
@@ -116,6 +107,8 @@ struct rnic_qp {
 	/* The kernel's only. */
 	struct rnic_wq sq;
 	struct rnic_wq rq;
+	struct list_head send_entry;	/* of its CQs, with their locks */
+	struct list_head recv_entry;
 };
 
 static inline struct rnic_ucontext *to_rnic_ucontext(struct ib_ucontext *ibuc)
@@ -243,8 +236,8 @@ int rnic_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr,
 int rnic_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata);
 /* With a reference, or NULL. */
 struct rnic_qp *rnic_qp_get(struct rnic_dev *dev, u32 qpn);
-/* When all that the kernel has posted is done or flushed. */
-void rnic_qp_forget_completions(struct rnic_qp *qp);
+/* Nothing that was posted is outstanding any more, or will complete. */
+void rnic_qp_forget_posted(struct rnic_qp *qp);
 
 /* rnic_qp_resize.c, with modify_lock held: new memory that a process gives. */
 int rnic_qp_resize(struct rnic_qp *qp, struct ib_udata *udata);
@@ -258,8 +251,6 @@ int rnic_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr);
 int rnic_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata);
 /* With a reference, or NULL. */
 struct rnic_srq *rnic_srq_get(struct rnic_dev *dev, u32 srqn);
-/* A completion of one of the kernel's WRs was polled. */
-void rnic_srq_consumed(struct rnic_srq *srq);
 
 /* rnic_qp_modify.c */
 int rnic_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
@@ -290,7 +281,7 @@ void rnic_qp_remember(struct rnic_qp *qp, const struct ib_qp_attr *attr,
 		      int mask);
 void rnic_qp_forget_attributes(struct rnic_qp *qp);
 
-/* rnic_post.c, rnic_poll.c, rnic_drain.c: the kernel's own use of queues */
+/* rnic_post.c, rnic_poll.c: the kernel's own use of queues */
 int rnic_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 		   const struct ib_send_wr **bad_wr);
 int rnic_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
@@ -301,9 +292,15 @@ int rnic_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
 u8 rnic_receive_wqe_shift(u32 max_sge);
 int rnic_poll_cq(struct ib_cq *ibcq, int count, struct ib_wc *wc);
 int rnic_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags);
-/* Takes what is left of a QP off a CQ. */
-void rnic_cq_forget_qp(struct rnic_cq *cq, struct rnic_qp *qp);
-void rnic_drain_sq(struct ib_qp *ibqp);
-void rnic_drain_rq(struct ib_qp *ibqp);
+
+/*
+ * The kernel's QPs of a CQ are those whose work requests it flushes when the
+ * device has failed.
+ */
+void rnic_cqs_add_qp(struct rnic_qp *qp);
+void rnic_cqs_remove_qp(struct rnic_qp *qp);
+
+/* The S-RQ of a QP, if it has one, has back what completed and was not polled. */
+void rnic_cq_forget_receives(struct rnic_qp *qp);
 
 #endif /* RNIC_VERBS_H */

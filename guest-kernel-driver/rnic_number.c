@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * rnic: the numbers that the device gives its objects.
+ */
+
+#include "rnic.h"
+#include "rnic_async.h"
+#include "rnic_health.h"
+#include "rnic_number.h"
+
+int rnic_number_take(struct rnic_dev *dev, struct xarray *objects, u8 resource,
+		     u32 number, void *object)
+{
+	int ret;
+
+	if (!number || number > RNIC_OBJECT_NUMBER_MASK) {
+		rnic_fail(dev, "it gave an object an impossible number");
+		return -EIO;
+	}
+	/* The memory for it, while that can sleep. */
+	ret = xa_insert_irq(objects, number, NULL, GFP_KERNEL);
+	if (ret == -EBUSY) {
+		rnic_fail(dev, "it gave two objects one number");
+		return -EIO;
+	}
+	if (!ret)
+		rnic_async_store(dev, objects, resource, number, object);
+	return ret;
+}
