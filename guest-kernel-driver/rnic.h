@@ -93,6 +93,8 @@ struct rnic_dev {
 	struct ib_device ibdev;
 	struct pci_dev *pdev;
 	struct net_device *netdev;
+	struct mutex carrier_lock;	/* the carrier, against unregistration */
+	bool netdev_registered;		/* with carrier_lock */
 	u8 __iomem *registers;
 	u8 __iomem *doorbells;		/* page 0, the kernel's */
 	unsigned long flags;		/* enum rnic_dev_flag */

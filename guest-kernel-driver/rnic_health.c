@@ -12,6 +12,7 @@
 #include "rnic_async.h"
 #include "rnic_cm.h"
 #include "rnic_health.h"
+#include "rnic_netdev.h"
 
 #define RNIC_HEALTH_INTERVAL	(2 * HZ)
 
@@ -21,8 +22,7 @@ static void rnic_failure_work(struct work_struct *work)
 					    failure_work);
 
 	rnic_cm_abandon_all(dev);
-	if (dev->netdev)
-		netif_carrier_off(dev->netdev);
+	rnic_netdev_link_changed(dev);
 	rnic_dispatch_event(dev, IB_EVENT_DEVICE_FATAL);
 }
 

@@ -203,14 +203,31 @@ static const struct ethtool_ops rnic_ethtool_ops = {
 	.get_link_ksettings = rnic_get_link_ksettings,
 };
 
+static bool rnic_link_is_up(struct rnic_dev *dev)
+{
+	return !rnic_failed(dev) && (rnic_read32(dev, RNIC_REG_LINK) & 1);
+}
+
+/*
+ * The event queues outlive the interface, and a device can fail as long as there
+ * is one: a change of the carrier after unregister_netdev() would leave linkwatch
+ * with an interface that is about to be freed.
+ */
 void rnic_netdev_link_changed(struct rnic_dev *dev)
 {
-	if (!dev->netdev)
-		return;
-	if (rnic_read32(dev, RNIC_REG_LINK) & 1)
+	mutex_lock(&dev->carrier_lock);
+	if (dev->netdev_registered && rnic_link_is_up(dev))
 		netif_carrier_on(dev->netdev);
-	else
+	else if (dev->netdev_registered)
 		netif_carrier_off(dev->netdev);
+	mutex_unlock(&dev->carrier_lock);
+}
+
+static void rnic_netdev_set_registered(struct rnic_dev *dev, bool registered)
+{
+	mutex_lock(&dev->carrier_lock);
+	dev->netdev_registered = registered;
+	mutex_unlock(&dev->carrier_lock);
 }
 
 static void rnic_netdev_setup(struct rnic_dev *dev, struct net_device *netdev)
@@ -232,6 +249,11 @@ static void rnic_netdev_setup(struct rnic_dev *dev, struct net_device *netdev)
 	}
 }
 
+void rnic_netdev_init(struct rnic_dev *dev)
+{
+	mutex_init(&dev->carrier_lock);
+}
+
 int rnic_netdev_register(struct rnic_dev *dev)
 {
 	struct net_device *netdev = alloc_etherdev(sizeof(struct rnic_netdev));
@@ -244,6 +266,7 @@ int rnic_netdev_register(struct rnic_dev *dev)
 	ret = register_netdev(netdev);
 	if (ret)
 		return ret;
+	rnic_netdev_set_registered(dev, true);
 	rnic_netdev_link_changed(dev);
 	return 0;
 }
@@ -252,6 +275,7 @@ void rnic_netdev_unregister(struct rnic_dev *dev)
 {
 	struct rnic_netdev *nd = netdev_priv(dev->netdev);
 
+	rnic_netdev_set_registered(dev, false);
 	unregister_netdev(dev->netdev);
 	cancel_work_sync(&nd->rx_mode_work);
 }
