@@ -122,6 +122,7 @@ struct rnic_dev {
 	struct xarray srqs;
 	struct xarray listeners;	/* by cookie */
 	struct mutex listen_lock;	/* what the listeners listen on */
+	unsigned long last_listener;	/* cookie of the newest; with listen_lock */
 	struct work_struct listen_work;
 	struct xarray requests;		/* by endpoint, see rnic_cm.c */
 	atomic64_t next_cookie;
