@@ -116,6 +116,7 @@ struct rnic_dev {
 	struct delayed_work health_work;
 
 	struct ida doorbell_pages;
+	u32 doorbell_groups;		/* see rnic_ucontext.c */
 	atomic_t next_key;		/* of memory regions and windows */
 	struct xarray cqs;		/* by number, what events name */
 	struct xarray qps;

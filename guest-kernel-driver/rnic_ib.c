@@ -133,6 +133,7 @@ int rnic_ib_register(struct rnic_dev *dev)
 {
 	int ret;
 
+	rnic_doorbells_init(dev);
 	rnic_ib_describe(dev);
 	ret = ib_device_set_netdev(&dev->ibdev, dev->netdev, 1);
 	if (ret)
