@@ -67,18 +67,23 @@ static bool rnic_eq_take(struct rnic_eq *eq, void *event)
 	return true;
 }
 
+/*
+ * Takes no more than depth events, or a device that adds to them fast enough would
+ * keep the CPU for ever. Nothing is lost: the queue had no more when the interrupt
+ * came, and each event that has come since has an interrupt, which runs this again.
+ */
 static void rnic_eq_dispatch_completions(struct rnic_dev *dev,
 					 struct rnic_eq *eq)
 {
 	struct rnic_ceqe event;
 	u32 taken = 0;
 
-	while (rnic_eq_take(eq, &event)) {
+	while (taken < eq->depth && rnic_eq_take(eq, &event)) {
 		rnic_cq_completion_event(dev, le32_to_cpu(event.cqn));
 		taken++;
 	}
 	/* It may have been full, and the device may hold events back. */
-	if (taken >= eq->depth)
+	if (taken == eq->depth)
 		rnic_write32(dev, RNIC_REG_EQ_KICK, eq->eqn);
 }
 
@@ -86,10 +91,11 @@ static void rnic_eq_dispatch_async(struct rnic_dev *dev)
 {
 	struct rnic_eq *eq = &dev->async_eq;
 	struct rnic_aeqe event;
+	u32 taken = 0;
 
 	if (!rnic_eq_pending(eq))
 		return;
-	while (rnic_eq_take(eq, &event))
+	for (; taken < eq->depth && rnic_eq_take(eq, &event); taken++)
 		rnic_async_event(dev, &event);
 	rnic_write32(dev, RNIC_REG_EQ_KICK, eq->eqn);
 }
@@ -98,12 +104,19 @@ static void rnic_eq_dispatch_cm(struct rnic_dev *dev)
 {
 	struct rnic_eq *eq = &dev->cm_eq;
 	struct rnic_cm_event event;
+	u32 taken = 0;
 
 	if (!rnic_eq_pending(eq))
 		return;
-	while (rnic_eq_take(eq, &event))
+	for (; taken < eq->depth && rnic_eq_take(eq, &event); taken++)
 		rnic_cm_event(dev, &event);
 	rnic_write32(dev, RNIC_REG_EQ_KICK, eq->eqn);
+}
+
+static void rnic_events_announce(struct rnic_dev *dev)
+{
+	if (rnic_eq_pending(&dev->async_eq) || rnic_eq_pending(&dev->cm_eq))
+		queue_work(dev->event_wq, &dev->event_work);
 }
 
 static void rnic_event_work(struct work_struct *work)
@@ -114,6 +127,11 @@ static void rnic_event_work(struct work_struct *work)
 		return;
 	rnic_eq_dispatch_async(dev);
 	rnic_eq_dispatch_cm(dev);
+	/*
+	 * Each took no more than its depth; and the interrupt handler may have missed
+	 * what came meanwhile, as it read indices that this work was moving.
+	 */
+	rnic_events_announce(dev);
 }
 
 static irqreturn_t rnic_interrupt(int irq, void *data)
@@ -124,9 +142,7 @@ static irqreturn_t rnic_interrupt(int irq, void *data)
 
 	if (vector->index == 0) {
 		rnic_admin_poll(dev);
-		if (rnic_eq_pending(&dev->async_eq) ||
-		    rnic_eq_pending(&dev->cm_eq))
-			queue_work(dev->event_wq, &dev->event_work);
+		rnic_events_announce(dev);
 	}
 	if (vector->index == dev->eth_vector)
 		rnic_netdev_interrupt(dev);
