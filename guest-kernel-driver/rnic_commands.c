@@ -293,6 +293,9 @@ int rnic_cmd_query_qp(struct rnic_dev *dev, u32 qpn, struct rnic_qp_info *info)
 			     sizeof(attr));
 	if (ret)
 		return ret;
+	/* Users of the state make a bit of it. */
+	if (attr.state > RNIC_QPS_ERROR)
+		return -EIO;
 	info->state = attr.state;
 	info->ird = le16_to_cpu(attr.ird);
 	info->ord = le16_to_cpu(attr.ord);
