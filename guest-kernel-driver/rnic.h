@@ -118,6 +118,7 @@ struct rnic_dev {
 	struct ida doorbell_pages;
 	u32 doorbell_groups;		/* see rnic_ucontext.c */
 	atomic_t next_key;		/* of memory regions and windows */
+	atomic_t num_cqs;		/* that the device has made */
 	struct xarray cqs;		/* by number, what events name */
 	struct xarray qps;
 	struct xarray srqs;

@@ -85,6 +85,7 @@ static void rnic_cmd_cap_limits(struct rnic_limits *l)
 	l->max_sq_units = min_t(u32, l->max_sq_units, RNIC_SQ_MAX_DEPTH);
 	l->max_rq_wr = min_t(u32, l->max_rq_wr, RNIC_RQ_MAX_DEPTH);
 	l->max_srq_wr = min_t(u32, l->max_srq_wr, RNIC_SRQ_MAX_DEPTH);
+	l->max_cq = clamp_t(u32, l->max_cq, 1, RNIC_MAX_COMP_EQ_DEPTH);
 	l->max_cqe = min_t(u32, l->max_cqe, RNIC_CQ_MAX_DEPTH);
 	l->max_send_sge = min_t(u32, l->max_send_sge, RNIC_MAX_SGE);
 	l->max_write_sge = min_t(u32, l->max_write_sge, RNIC_MAX_SGE);
@@ -153,18 +154,25 @@ int rnic_cmd_dealloc_pd(struct rnic_dev *dev, u32 pdn)
 	return rnic_cmd_take_away(dev, RNIC_ADMIN_DEALLOC_PD, pdn);
 }
 
+/* A CQ without a slot in its event queue would lose its event, and wait for ever. */
 int rnic_cmd_create_cq(struct rnic_dev *dev, const struct rnic_cq_params *p,
 		       u32 *cqn)
 {
 	struct rnic_admin_command cmd;
+	int ret;
 
+	if (!atomic_add_unless(&dev->num_cqs, 1, dev->limits.max_cq))
+		return -ENOMEM;
 	rnic_cmd_init(&cmd, RNIC_ADMIN_CREATE_CQ);
 	cmd.sqe.create_cq.flags = cpu_to_le32(p->flags);
 	cmd.sqe.create_cq.depth = cpu_to_le32(p->depth);
 	cmd.sqe.create_cq.eqn = cpu_to_le32(p->eqn);
 	cmd.sqe.create_cq.doorbell_page = cpu_to_le32(p->doorbell_page);
 	cmd.sqe.create_cq.memory = p->memory;
-	return rnic_cmd_create(dev, &cmd, cqn);
+	ret = rnic_cmd_create(dev, &cmd, cqn);
+	if (ret)
+		atomic_dec(&dev->num_cqs);
+	return ret;
 }
 
 int rnic_cmd_resize_cq(struct rnic_dev *dev, const struct rnic_cq_resize *p,
@@ -199,7 +207,11 @@ int rnic_cmd_moderate_cq(struct rnic_dev *dev, u32 cqn, u16 count, u16 period)
 
 int rnic_cmd_destroy_cq(struct rnic_dev *dev, u32 cqn)
 {
-	return rnic_cmd_take_away(dev, RNIC_ADMIN_DESTROY_CQ, cqn);
+	int ret = rnic_cmd_take_away(dev, RNIC_ADMIN_DESTROY_CQ, cqn);
+
+	if (!ret)
+		atomic_dec(&dev->num_cqs);
+	return ret;
 }
 
 int rnic_cmd_create_srq(struct rnic_dev *dev,

@@ -22,7 +22,6 @@
 
 #define RNIC_ASYNC_EQ_DEPTH	512
 #define RNIC_CM_EQ_DEPTH	256
-#define RNIC_MAX_COMP_EQ_DEPTH	65536
 #define RNIC_MAX_VECTORS	32
 
 static void *rnic_eq_entry(const struct rnic_eq *eq)
@@ -255,12 +254,11 @@ static void rnic_eq_destroy(struct rnic_dev *dev, struct rnic_eq *eq,
 static int rnic_comp_eq_create(struct rnic_dev *dev, unsigned int i)
 {
 	unsigned int vector = rnic_vectors_divide(dev) + i;
-	/* One event of each CQ is outstanding at most. */
+	/* One event of each CQ is outstanding at most, see rnic_cmd_create_cq(). */
 	struct rnic_eq_params params = {
 		.eq_class = RNIC_EQ_COMPLETION,
 		.vector = vector,
-		.depth = clamp_t(u32, roundup_pow_of_two(dev->limits.max_cq),
-				 2, RNIC_MAX_COMP_EQ_DEPTH),
+		.depth = roundup_pow_of_two(max(dev->limits.max_cq, 2U)),
 	};
 	int ret;
 
