@@ -173,13 +173,22 @@ static const struct net_device_ops rnic_netdev_address_ops = {
 	.ndo_validate_addr = eth_validate_addr,
 };
 
+/* RNIC_REG_LINK; zero, as if down and of no speed, of a device that is dead. */
+static u32 rnic_link(struct rnic_dev *dev)
+{
+	u32 link = rnic_failed(dev) ? 0 : rnic_read32(dev, RNIC_REG_LINK);
+
+	return link == U32_MAX ? 0 : link;
+}
+
 static int rnic_get_link_ksettings(struct net_device *netdev,
 				   struct ethtool_link_ksettings *settings)
 {
 	struct rnic_netdev *nd = netdev_priv(netdev);
+	u32 speed = rnic_link(nd->dev) >> 8;
 
-	settings->base.speed = rnic_read32(nd->dev, RNIC_REG_LINK) >> 8;
-	settings->base.duplex = DUPLEX_FULL;
+	settings->base.speed = speed ?: (u32)SPEED_UNKNOWN;
+	settings->base.duplex = speed ? DUPLEX_FULL : DUPLEX_UNKNOWN;
 	settings->base.port = PORT_OTHER;
 	settings->base.autoneg = AUTONEG_DISABLE;
 	return 0;
@@ -203,11 +212,6 @@ static const struct ethtool_ops rnic_ethtool_ops = {
 	.get_link_ksettings = rnic_get_link_ksettings,
 };
 
-static bool rnic_link_is_up(struct rnic_dev *dev)
-{
-	return !rnic_failed(dev) && (rnic_read32(dev, RNIC_REG_LINK) & 1);
-}
-
 /*
  * The event queues outlive the interface, and a device can fail as long as there
  * is one: a change of the carrier after unregister_netdev() would leave linkwatch
@@ -216,7 +220,7 @@ static bool rnic_link_is_up(struct rnic_dev *dev)
 void rnic_netdev_link_changed(struct rnic_dev *dev)
 {
 	mutex_lock(&dev->carrier_lock);
-	if (dev->netdev_registered && rnic_link_is_up(dev))
+	if (dev->netdev_registered && (rnic_link(dev) & 1))
 		netif_carrier_on(dev->netdev);
 	else if (dev->netdev_registered)
 		netif_carrier_off(dev->netdev);
