@@ -91,18 +91,28 @@ static int rnic_netdev_stop(struct net_device *netdev)
 	return 0;
 }
 
-/* Receive buffers are as long as the MTU wants them. */
+static int rnic_netdev_open_with(struct net_device *netdev, int mtu)
+{
+	WRITE_ONCE(netdev->mtu, mtu);
+	return rnic_netdev_open(netdev);
+}
+
+/*
+ * Receive buffers are as long as the MTU wants them. If there is no memory for
+ * them, it is as before; an interface that is up needs its queues.
+ */
 static int rnic_change_mtu(struct net_device *netdev, int mtu)
 {
-	bool running = netif_running(netdev);
-	int ret = 0;
+	int before = netdev->mtu;
+	int ret;
 
-	if (running)
-		rnic_netdev_stop(netdev);
-	WRITE_ONCE(netdev->mtu, mtu);
-	if (running)
-		ret = rnic_netdev_open(netdev);
-	if (ret)
+	if (!netif_running(netdev)) {
+		WRITE_ONCE(netdev->mtu, mtu);
+		return 0;
+	}
+	rnic_netdev_stop(netdev);
+	ret = rnic_netdev_open_with(netdev, mtu);
+	if (ret && rnic_netdev_open_with(netdev, before))
 		dev_close(netdev);
 	return ret;
 }
