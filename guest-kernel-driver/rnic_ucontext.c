@@ -67,10 +67,17 @@ void rnic_doorbells_init(struct rnic_dev *dev)
 /* Group 0 has the kernel's page. */
 static int rnic_doorbell_group_get(struct rnic_dev *dev)
 {
+	int group;
+
 	if (dev->doorbell_groups < 2)
 		return -EOPNOTSUPP;
-	return ida_alloc_range(&dev->doorbell_pages, 1,
-			       dev->doorbell_groups - 1, GFP_KERNEL);
+	group = ida_alloc_range(&dev->doorbell_pages, 1,
+				dev->doorbell_groups - 1, GFP_KERNEL);
+	if (group == -ENOSPC)
+		ibdev_warn_ratelimited(&dev->ibdev,
+				       "all %u doorbell pages are in use\n",
+				       dev->doorbell_groups - 1);
+	return group;
 }
 
 static int rnic_doorbell_map_offer(struct rnic_dev *dev,
