@@ -93,6 +93,8 @@ struct rnic_dev {
 	struct ib_device ibdev;
 	struct pci_dev *pdev;
 	struct net_device *netdev;
+	struct mutex carrier_lock;	/* the carrier, against unregistration */
+	bool netdev_registered;		/* with carrier_lock */
 	u8 __iomem *registers;
 	u8 __iomem *doorbells;		/* page 0, the kernel's */
 	unsigned long flags;		/* enum rnic_dev_flag */
@@ -116,13 +118,16 @@ struct rnic_dev {
 	struct delayed_work health_work;
 
 	struct ida doorbell_pages;
+	u32 doorbell_groups;		/* see rnic_ucontext.c */
 	atomic_t next_key;		/* of memory regions and windows */
 	atomic_t next_tag;		/* of work queues */
+	atomic_t num_cqs;		/* that the device has made */
 	struct xarray cqs;		/* by number, what events name */
 	struct xarray qps;
 	struct xarray srqs;
 	struct xarray listeners;	/* by cookie */
 	struct mutex listen_lock;	/* what the listeners listen on */
+	unsigned long last_listener;	/* cookie of the newest; with listen_lock */
 	struct work_struct listen_work;
 	struct xarray requests;		/* by endpoint, see rnic_cm.c */
 	atomic64_t next_cookie;

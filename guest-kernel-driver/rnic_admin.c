@@ -245,6 +245,37 @@ static void rnic_admin_complete(struct rnic_dev *dev,
 	complete(&slot->done);
 }
 
+static bool rnic_admin_pending(const struct rnic_admin_cqe *cqe, u32 head)
+{
+	u32 flags = le32_to_cpu(READ_ONCE(cqe->flags));
+
+	return !(flags & RNIC_EQE_PHASE) == !!(head & RNIC_ADMIN_DEPTH);
+}
+
+/*
+ * No more than there can be commands in flight: with the lock held there will be
+ * no other, so that this is all unless the device makes completions up.
+ */
+static u32 rnic_admin_take(struct rnic_dev *dev)
+{
+	struct rnic_admin *admin = &dev->admin;
+	u32 head = admin->head;
+	unsigned int i;
+
+	for (i = 0; i < RNIC_ADMIN_DEPTH; i++) {
+		struct rnic_admin_cqe *cqe =
+			&admin->cq[head & (RNIC_ADMIN_DEPTH - 1)];
+
+		if (!rnic_admin_pending(cqe, head))
+			break;
+		/* The flags word is stored last. */
+		dma_rmb();
+		rnic_admin_complete(dev, cqe);
+		head++;
+	}
+	return head;
+}
+
 void rnic_admin_poll(struct rnic_dev *dev)
 {
 	struct rnic_admin *admin = &dev->admin;
@@ -252,19 +283,7 @@ void rnic_admin_poll(struct rnic_dev *dev)
 	u32 head;
 
 	spin_lock_irqsave(&admin->lock, irq_flags);
-	head = admin->head;
-	for (;;) {
-		struct rnic_admin_cqe *cqe =
-			&admin->cq[head & (RNIC_ADMIN_DEPTH - 1)];
-		u32 flags = le32_to_cpu(READ_ONCE(cqe->flags));
-
-		if (!(flags & RNIC_EQE_PHASE) != !!(head & RNIC_ADMIN_DEPTH))
-			break;
-		/* The flags word is stored last. */
-		dma_rmb();
-		rnic_admin_complete(dev, cqe);
-		head++;
-	}
+	head = rnic_admin_take(dev);
 	if (head != admin->head && !rnic_failed(dev)) {
 		admin->head = head;
 		rnic_write32(dev, RNIC_REG_ADMIN_HEAD, head);

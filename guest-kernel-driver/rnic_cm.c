@@ -181,7 +181,8 @@ static void rnic_cm_connect_request(struct rnic_dev *dev,
 				    const struct rnic_cm_event *event)
 {
 	struct rnic_listener *listener =
-		rnic_listener_get(dev, le64_to_cpu(event->cookie));
+		rnic_listener_get(dev, le64_to_cpu(event->cookie),
+				  &event->local);
 	int ret = -ENOENT;
 
 	if (listener) {

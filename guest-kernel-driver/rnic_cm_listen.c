@@ -9,6 +9,7 @@
  */
 
 #include <linux/slab.h>
+#include <net/ipv6.h>
 
 #include "rnic_addresses.h"
 #include "rnic_cm_addr.h"
@@ -22,17 +23,62 @@ struct rnic_listen_endpoint {
 	u32 number;
 };
 
-struct rnic_listener *rnic_listener_get(struct rnic_dev *dev, u64 cookie)
+static bool rnic_is_wildcard(const struct sockaddr_storage *address)
+{
+	struct rnic_cm_addr addr;
+
+	return !rnic_cm_addr_set(&addr, address) &&
+	       !memchr_inv(addr.ip, 0, sizeof(addr.ip));
+}
+
+/* Of a listener on any address: whether it may listen on this one. */
+static bool rnic_listener_has_family(const struct iw_cm_id *cm_id,
+				     const struct rnic_cm_addr *local)
+{
+	bool ipv4 = ipv6_addr_v4mapped((const struct in6_addr *)local->ip);
+
+	if (cm_id->m_local_addr.ss_family == AF_INET)
+		return ipv4;
+	return !ipv4 || !cm_id->afonly;
+}
+
+static bool rnic_listener_is_at(const struct rnic_listener *listener,
+				const struct rnic_cm_addr *local)
+{
+	const struct iw_cm_id *cm_id = listener->cm_id;
+	struct rnic_cm_addr addr;
+
+	if (rnic_cm_addr_set(&addr, &cm_id->m_local_addr) ||
+	    addr.port != local->port)
+		return false;
+	if (rnic_is_wildcard(&cm_id->m_local_addr))
+		return rnic_listener_has_family(cm_id, local);
+	return !memcmp(addr.ip, local->ip, sizeof(addr.ip));
+}
+
+static struct rnic_listener *rnic_listener_find(struct rnic_dev *dev,
+						u64 cookie)
 {
 	struct rnic_listener *listener = NULL;
 
 	xa_lock(&dev->listeners);
-	if (cookie <= U32_MAX)
+	if (cookie <= ULONG_MAX)
 		listener = xa_load(&dev->listeners, cookie);
 	if (listener && !rnic_ref_tryget(&listener->ref))
 		listener = NULL;
 	xa_unlock(&dev->listeners);
 	return listener;
+}
+
+struct rnic_listener *rnic_listener_get(struct rnic_dev *dev, u64 cookie,
+					const struct rnic_cm_addr *local)
+{
+	struct rnic_listener *listener = rnic_listener_find(dev, cookie);
+
+	if (!listener || rnic_listener_is_at(listener, local))
+		return listener;
+	rnic_ref_put(&listener->ref);
+	return NULL;
 }
 
 static int rnic_listen_on(struct rnic_dev *dev, struct rnic_listener *listener,
@@ -78,14 +124,6 @@ static int rnic_listen_end_all(struct rnic_dev *dev,
 /*
  * --------------------------------------------- listening on any address
  */
-static bool rnic_is_wildcard(const struct sockaddr_storage *address)
-{
-	struct rnic_cm_addr addr;
-
-	return !rnic_cm_addr_set(&addr, address) &&
-	       !memchr_inv(addr.ip, 0, sizeof(addr.ip));
-}
-
 /* Those that a listener on any address listens on. */
 static void rnic_addresses_wanted(struct rnic_dev *dev,
 				  const struct iw_cm_id *cm_id,
@@ -221,6 +259,23 @@ static int rnic_listener_free(struct rnic_dev *dev,
 	return ret;
 }
 
+/*
+ * The device may have events for a listener that has ended: a cookie is not used
+ * again.
+ */
+static int rnic_listener_insert(struct rnic_dev *dev,
+				struct rnic_listener *listener)
+{
+	unsigned long cookie = ++dev->last_listener;
+	int ret;
+
+	lockdep_assert_held(&dev->listen_lock);
+	ret = xa_insert(&dev->listeners, cookie, listener, GFP_KERNEL);
+	if (!ret)
+		listener->cookie = cookie;
+	return ret;
+}
+
 int rnic_iw_create_listen(struct iw_cm_id *cm_id, int backlog)
 {
 	struct rnic_dev *dev = to_rnic_dev(cm_id->device);
@@ -238,8 +293,7 @@ int rnic_iw_create_listen(struct iw_cm_id *cm_id, int backlog)
 	cm_id->provider_data = listener;
 
 	mutex_lock(&dev->listen_lock);
-	ret = xa_alloc(&dev->listeners, &listener->cookie, listener,
-		       xa_limit_31b, GFP_KERNEL);
+	ret = rnic_listener_insert(dev, listener);
 	if (!ret)
 		ret = rnic_listen_begin(dev, listener);
 	mutex_unlock(&dev->listen_lock);
@@ -257,7 +311,7 @@ int rnic_iw_destroy_listen(struct iw_cm_id *cm_id)
 void rnic_listen_init(struct rnic_dev *dev)
 {
 	mutex_init(&dev->listen_lock);
-	xa_init_flags(&dev->listeners, XA_FLAGS_ALLOC1);
+	xa_init(&dev->listeners);
 	INIT_WORK(&dev->listen_work, rnic_listen_work);
 }
 

@@ -13,7 +13,7 @@
 struct rnic_listener {
 	struct rnic_ref ref;
 	struct iw_cm_id *cm_id;		/* referenced */
-	u32 cookie;			/* its index in dev->listeners */
+	unsigned long cookie;		/* its index in dev->listeners */
 	int backlog;
 	struct list_head endpoints;	/* under dev->listen_lock */
 };
@@ -21,8 +21,12 @@ struct rnic_listener {
 void rnic_listen_init(struct rnic_dev *dev);
 void rnic_listen_free(struct rnic_dev *dev);
 
-/* With a reference, or NULL. */
-struct rnic_listener *rnic_listener_get(struct rnic_dev *dev, u64 cookie);
+/*
+ * With a reference, or NULL: who listens with this cookie, at an address that
+ * local can be.
+ */
+struct rnic_listener *rnic_listener_get(struct rnic_dev *dev, u64 cookie,
+					const struct rnic_cm_addr *local);
 
 /* The interface has got, or lost, an address. Any context. */
 void rnic_listen_addresses_changed(struct rnic_dev *dev);

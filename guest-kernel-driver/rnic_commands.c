@@ -3,8 +3,16 @@
  * rnic: the admin commands.
  */
 
+#include <linux/sizes.h>
+
 #include "rnic.h"
 #include "rnic_commands.h"
+
+/* Of page lists, see struct rnic_page_list. */
+#define RNIC_MIN_PAGE_SHIFT	12
+
+/* Their list is contiguous memory, see rnic_alloc_mr(). */
+#define RNIC_MAX_FAST_REGISTER_PAGES	(SZ_4M / sizeof(__le64))
 
 static void rnic_cmd_init(struct rnic_admin_command *cmd, u16 opcode)
 {
@@ -82,19 +90,79 @@ static void rnic_cmd_read_limits(struct rnic_limits *l,
 /* No more than what this driver's own arithmetic is made for. */
 static void rnic_cmd_cap_limits(struct rnic_limits *l)
 {
+	l->page_size_cap &= GENMASK_ULL(63, RNIC_MIN_PAGE_SHIFT);
 	l->max_sq_units = min_t(u32, l->max_sq_units, RNIC_SQ_MAX_DEPTH);
 	l->max_rq_wr = min_t(u32, l->max_rq_wr, RNIC_RQ_MAX_DEPTH);
 	l->max_srq_wr = min_t(u32, l->max_srq_wr, RNIC_SRQ_MAX_DEPTH);
+	l->max_cq = min_t(u32, l->max_cq, RNIC_MAX_COMP_EQ_DEPTH);
 	l->max_cqe = min_t(u32, l->max_cqe, RNIC_CQ_MAX_DEPTH);
 	l->max_send_sge = min_t(u32, l->max_send_sge, RNIC_MAX_SGE);
 	l->max_write_sge = min_t(u32, l->max_write_sge, RNIC_MAX_SGE);
 	l->max_recv_sge = min_t(u32, l->max_recv_sge, RNIC_MAX_SGE);
 	l->max_read_sge = min_t(u32, l->max_read_sge, RNIC_MAX_READ_SGE);
 	l->max_inline = min_t(u32, l->max_inline, RNIC_MAX_INLINE);
+	l->max_fast_register_pages = min_t(u32, l->max_fast_register_pages,
+					   RNIC_MAX_FAST_REGISTER_PAGES);
 	/* rdma_cm and iw_cm count these in eight bits. */
 	l->max_ird = min_t(u32, l->max_ird, U8_MAX);
 	l->max_ord = min_t(u32, l->max_ord, U8_MAX);
 	l->mtu = clamp_t(u32, l->mtu, ETH_DATA_LEN, RNIC_ETH_MAX_FRAME);
+}
+
+/* What a device must have some of; feature: only if it is in use. */
+struct rnic_least {
+	const char *what;
+	u64 value;
+	u64 feature;
+};
+
+static int rnic_cmd_check_least(struct rnic_dev *dev,
+				const struct rnic_least *least)
+{
+	if (least->value ||
+	    (least->feature && !rnic_has(dev, least->feature)))
+		return 0;
+	dev_err(&dev->pdev->dev, "the device says it has no %s\n",
+		least->what);
+	return -EINVAL;
+}
+
+/*
+ * ULPs divide by some of these and subtract one from others; this driver rounds some
+ * up to a power of two.
+ */
+static int rnic_cmd_check_limits(struct rnic_dev *dev)
+{
+	const struct rnic_limits *l = &dev->limits;
+	const struct rnic_least least[] = {
+		{ "regions of the kernel's pages",
+		  l->page_size_cap & PAGE_SIZE },
+		{ "room in regions", l->max_mr_size },
+		{ "room in messages", l->max_message },
+		{ "QPs", l->max_qp },
+		{ "room in send queues", l->max_sq_units / RNIC_SQ_MAX_UNITS },
+		{ "room in receive queues", l->max_rq_wr },
+		{ "SGEs of Sends", l->max_send_sge },
+		{ "SGEs of Writes", l->max_write_sge },
+		{ "SGEs of receives", l->max_recv_sge },
+		{ "SGEs of Reads", l->max_read_sge },
+		{ "CQs", l->max_cq },
+		{ "room in CQs", l->max_cqe },
+		{ "STags", l->max_mr },
+		{ "PDs", l->max_pd },
+		{ "S-RQs", l->max_srq, RNIC_FEATURE_SRQ },
+		{ "room in S-RQs", l->max_srq_wr, RNIC_FEATURE_SRQ },
+		{ "windows", l->max_mw, RNIC_FEATURE_MEMORY_WINDOW },
+		{ "pages to fast-register", l->max_fast_register_pages,
+		  RNIC_FEATURE_FAST_REGISTER },
+		{ "clock", l->clock_khz, RNIC_FEATURE_TIMESTAMP },
+	};
+	unsigned int i;
+	int ret = 0;
+
+	for (i = 0; i < ARRAY_SIZE(least); i++)
+		ret = rnic_cmd_check_least(dev, &least[i]) ?: ret;
+	return ret;
 }
 
 int rnic_cmd_query_device(struct rnic_dev *dev)
@@ -112,7 +180,7 @@ int rnic_cmd_query_device(struct rnic_dev *dev)
 		dev->limits.max_srq = 0;
 		dev->limits.max_srq_wr = 0;
 	}
-	return 0;
+	return rnic_cmd_check_limits(dev);
 }
 
 int rnic_cmd_query_counters(struct rnic_dev *dev,
@@ -153,18 +221,25 @@ int rnic_cmd_dealloc_pd(struct rnic_dev *dev, u32 pdn)
 	return rnic_cmd_take_away(dev, RNIC_ADMIN_DEALLOC_PD, pdn);
 }
 
+/* A CQ without a slot in its event queue would lose its event, and wait for ever. */
 int rnic_cmd_create_cq(struct rnic_dev *dev, const struct rnic_cq_params *p,
 		       u32 *cqn)
 {
 	struct rnic_admin_command cmd;
+	int ret;
 
+	if (!atomic_add_unless(&dev->num_cqs, 1, dev->limits.max_cq))
+		return -ENOMEM;
 	rnic_cmd_init(&cmd, RNIC_ADMIN_CREATE_CQ);
 	cmd.sqe.create_cq.flags = cpu_to_le32(p->flags);
 	cmd.sqe.create_cq.depth = cpu_to_le32(p->depth);
 	cmd.sqe.create_cq.eqn = cpu_to_le32(p->eqn);
 	cmd.sqe.create_cq.doorbell_page = cpu_to_le32(p->doorbell_page);
 	cmd.sqe.create_cq.memory = p->memory;
-	return rnic_cmd_create(dev, &cmd, cqn);
+	ret = rnic_cmd_create(dev, &cmd, cqn);
+	if (ret)
+		atomic_dec(&dev->num_cqs);
+	return ret;
 }
 
 int rnic_cmd_resize_cq(struct rnic_dev *dev, const struct rnic_cq_resize *p,
@@ -199,7 +274,11 @@ int rnic_cmd_moderate_cq(struct rnic_dev *dev, u32 cqn, u16 count, u16 period)
 
 int rnic_cmd_destroy_cq(struct rnic_dev *dev, u32 cqn)
 {
-	return rnic_cmd_take_away(dev, RNIC_ADMIN_DESTROY_CQ, cqn);
+	int ret = rnic_cmd_take_away(dev, RNIC_ADMIN_DESTROY_CQ, cqn);
+
+	if (!ret)
+		atomic_dec(&dev->num_cqs);
+	return ret;
 }
 
 int rnic_cmd_create_srq(struct rnic_dev *dev,
@@ -293,6 +372,9 @@ int rnic_cmd_query_qp(struct rnic_dev *dev, u32 qpn, struct rnic_qp_info *info)
 			     sizeof(attr));
 	if (ret)
 		return ret;
+	/* Users of the state make a bit of it. */
+	if (attr.state > RNIC_QPS_ERROR)
+		return -EIO;
 	info->state = attr.state;
 	info->ird = le16_to_cpu(attr.ird);
 	info->ord = le16_to_cpu(attr.ord);

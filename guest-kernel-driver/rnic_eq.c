@@ -22,7 +22,6 @@
 
 #define RNIC_ASYNC_EQ_DEPTH	512
 #define RNIC_CM_EQ_DEPTH	256
-#define RNIC_MAX_COMP_EQ_DEPTH	65536
 #define RNIC_MAX_VECTORS	32
 
 static void *rnic_eq_entry(const struct rnic_eq *eq, u32 index)
@@ -73,29 +72,35 @@ bool rnic_eq_take(struct rnic_eq *eq, void *event)
 	return true;
 }
 
+/*
+ * Takes no more than depth events, or a device that adds to them fast enough would
+ * keep the CPU for ever. Nothing is lost: the queue had no more when the interrupt
+ * came, and each event that has come since has an interrupt, which runs this again.
+ */
 static void rnic_eq_dispatch_completions(struct rnic_dev *dev,
 					 struct rnic_eq *eq)
 {
 	struct rnic_ceqe event;
 	u32 taken = 0;
 
-	while (rnic_eq_take(eq, &event)) {
+	while (taken < eq->depth && rnic_eq_take(eq, &event)) {
 		rnic_cq_completion_event(dev, le32_to_cpu(event.cqn));
 		taken++;
 	}
 	/* It may have been full, and the device may hold events back. */
-	if (taken >= eq->depth)
+	if (taken == eq->depth)
 		rnic_write32(dev, RNIC_REG_EQ_KICK, eq->eqn);
 }
 
 static void rnic_eq_dispatch_async(struct rnic_dev *dev)
 {
 	struct rnic_eq *eq = &dev->async_eq;
+	u32 taken = 0;
 
 	if (!rnic_eq_pending(eq))
 		return;
-	while (rnic_async_event(dev))
-		;
+	while (taken < eq->depth && rnic_async_event(dev))
+		taken++;
 	rnic_write32(dev, RNIC_REG_EQ_KICK, eq->eqn);
 }
 
@@ -103,12 +108,19 @@ static void rnic_eq_dispatch_cm(struct rnic_dev *dev)
 {
 	struct rnic_eq *eq = &dev->cm_eq;
 	struct rnic_cm_event event;
+	u32 taken = 0;
 
 	if (!rnic_eq_pending(eq))
 		return;
-	while (rnic_eq_take(eq, &event))
+	for (; taken < eq->depth && rnic_eq_take(eq, &event); taken++)
 		rnic_cm_event(dev, &event);
 	rnic_write32(dev, RNIC_REG_EQ_KICK, eq->eqn);
+}
+
+static void rnic_events_announce(struct rnic_dev *dev)
+{
+	if (rnic_eq_pending(&dev->async_eq) || rnic_eq_pending(&dev->cm_eq))
+		queue_work(dev->event_wq, &dev->event_work);
 }
 
 static void rnic_event_work(struct work_struct *work)
@@ -119,6 +131,11 @@ static void rnic_event_work(struct work_struct *work)
 		return;
 	rnic_eq_dispatch_async(dev);
 	rnic_eq_dispatch_cm(dev);
+	/*
+	 * Each took no more than its depth; and the interrupt handler may have missed
+	 * what came meanwhile, as it read indices that this work was moving.
+	 */
+	rnic_events_announce(dev);
 }
 
 static irqreturn_t rnic_interrupt(int irq, void *data)
@@ -129,9 +146,7 @@ static irqreturn_t rnic_interrupt(int irq, void *data)
 
 	if (vector->index == 0) {
 		rnic_admin_poll(dev);
-		if (rnic_eq_pending(&dev->async_eq) ||
-		    rnic_eq_pending(&dev->cm_eq))
-			queue_work(dev->event_wq, &dev->event_work);
+		rnic_events_announce(dev);
 	}
 	if (vector->index == dev->eth_vector)
 		rnic_netdev_interrupt(dev);
@@ -245,12 +260,11 @@ static void rnic_eq_destroy(struct rnic_dev *dev, struct rnic_eq *eq,
 static int rnic_comp_eq_create(struct rnic_dev *dev, unsigned int i)
 {
 	unsigned int vector = rnic_vectors_divide(dev) + i;
-	/* One event of each CQ is outstanding at most. */
+	/* One event of each CQ is outstanding at most, see rnic_cmd_create_cq(). */
 	struct rnic_eq_params params = {
 		.eq_class = RNIC_EQ_COMPLETION,
 		.vector = vector,
-		.depth = clamp_t(u32, roundup_pow_of_two(dev->limits.max_cq),
-				 2, RNIC_MAX_COMP_EQ_DEPTH),
+		.depth = roundup_pow_of_two(max(dev->limits.max_cq, 2U)),
 	};
 	int ret;
 

@@ -13,6 +13,9 @@
 
 struct rnic_dev;
 
+/* Slots of a completion event queue, and CQs: the memory is contiguous. */
+#define RNIC_MAX_COMP_EQ_DEPTH	65536
+
 struct rnic_eq {
 	u32 eqn;
 	u32 depth;

@@ -160,6 +160,20 @@ static void rnic_tx_stop_if_full(struct rnic_dev *dev,
 		netif_start_queue(dev->netdev);
 }
 
+/* Frees the frame if it fails. */
+static int rnic_tx_add(struct rnic_dev *dev, struct rnic_tx_queue *tx,
+		       struct sk_buff *skb)
+{
+	if (skb_put_padto(skb, ETH_ZLEN))
+		return -ENOMEM;
+	if (rnic_eth_ring_add(dev, &tx->ring, skb, skb->len, DMA_TO_DEVICE)) {
+		dev_kfree_skb_any(skb);
+		return -ENOMEM;
+	}
+	skb_tx_timestamp(skb);
+	return 0;
+}
+
 netdev_tx_t rnic_tx_send(struct rnic_dev *dev, struct rnic_tx_queue *tx,
 			 struct sk_buff *skb)
 {
@@ -167,17 +181,10 @@ netdev_tx_t rnic_tx_send(struct rnic_dev *dev, struct rnic_tx_queue *tx,
 
 	if (unlikely(!rnic_tx_room(tx)))
 		return NETDEV_TX_BUSY;
-	if (skb_put_padto(skb, ETH_ZLEN)) {
+	if (rnic_tx_add(dev, tx, skb))
 		netdev->stats.tx_dropped++;
-		return NETDEV_TX_OK;
-	}
-	if (rnic_eth_ring_add(dev, &tx->ring, skb, skb->len, DMA_TO_DEVICE)) {
-		netdev->stats.tx_dropped++;
-		dev_kfree_skb_any(skb);
-		return NETDEV_TX_OK;
-	}
-	skb_tx_timestamp(skb);
 	rnic_tx_stop_if_full(dev, tx);
+	/* Also if this one was dropped: those before it may wait for the kick. */
 	if (!netdev_xmit_more() || netif_queue_stopped(netdev))
 		rnic_eth_ring_kick(dev, &tx->ring);
 	rnic_tx_arm(dev, tx);

@@ -14,6 +14,7 @@
 #include "rnic_async.h"
 #include "rnic_cm.h"
 #include "rnic_health.h"
+#include "rnic_netdev.h"
 #include "rnic_verbs.h"
 
 #define RNIC_HEALTH_INTERVAL	(2 * HZ)
@@ -58,8 +59,7 @@ static void rnic_failure_work(struct work_struct *work)
 	xa_for_each(&dev->qps, qpn, qp)
 		rnic_last_wqe_event(dev, qpn);
 	rnic_cm_abandon_all(dev);
-	if (dev->netdev)
-		netif_carrier_off(dev->netdev);
+	rnic_netdev_link_changed(dev);
 	rnic_dispatch_event(dev, IB_EVENT_DEVICE_FATAL);
 }
 

@@ -131,11 +131,16 @@ int rnic_ib_register(struct rnic_dev *dev)
 {
 	int ret;
 
+	rnic_doorbells_init(dev);
 	rnic_ib_describe(dev);
 	ret = ib_device_set_netdev(&dev->ibdev, dev->netdev, 1);
 	if (ret)
 		return ret;
-	return ib_register_device(&dev->ibdev, "rnic%d", &dev->pdev->dev);
+	ret = ib_register_device(&dev->ibdev, "rnic%d", &dev->pdev->dev);
+	/* unregister_netdev() would wait for the reference for ever. */
+	if (ret)
+		ib_device_set_netdev(&dev->ibdev, NULL, 1);
+	return ret;
 }
 
 void rnic_ib_unregister(struct rnic_dev *dev)

@@ -218,6 +218,7 @@ static int rnic_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	if (!dev)
 		return -ENOMEM;
 	dev->pdev = pdev;
+	rnic_netdev_init(dev);
 	rnic_health_init(dev);
 	rnic_ib_init(dev);
 	ret = rnic_pci_init(dev);

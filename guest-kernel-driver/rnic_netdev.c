@@ -91,18 +91,28 @@ static int rnic_netdev_stop(struct net_device *netdev)
 	return 0;
 }
 
-/* Receive buffers are as long as the MTU wants them. */
+static int rnic_netdev_open_with(struct net_device *netdev, int mtu)
+{
+	WRITE_ONCE(netdev->mtu, mtu);
+	return rnic_netdev_open(netdev);
+}
+
+/*
+ * Receive buffers are as long as the MTU wants them. If there is no memory for
+ * them, it is as before; an interface that is up needs its queues.
+ */
 static int rnic_change_mtu(struct net_device *netdev, int mtu)
 {
-	bool running = netif_running(netdev);
-	int ret = 0;
+	int before = netdev->mtu;
+	int ret;
 
-	if (running)
-		rnic_netdev_stop(netdev);
-	WRITE_ONCE(netdev->mtu, mtu);
-	if (running)
-		ret = rnic_netdev_open(netdev);
-	if (ret)
+	if (!netif_running(netdev)) {
+		WRITE_ONCE(netdev->mtu, mtu);
+		return 0;
+	}
+	rnic_netdev_stop(netdev);
+	ret = rnic_netdev_open_with(netdev, mtu);
+	if (ret && rnic_netdev_open_with(netdev, before))
 		dev_close(netdev);
 	return ret;
 }
@@ -173,13 +183,22 @@ static const struct net_device_ops rnic_netdev_address_ops = {
 	.ndo_validate_addr = eth_validate_addr,
 };
 
+/* RNIC_REG_LINK; zero, as if down and of no speed, of a device that is dead. */
+static u32 rnic_link(struct rnic_dev *dev)
+{
+	u32 link = rnic_failed(dev) ? 0 : rnic_read32(dev, RNIC_REG_LINK);
+
+	return link == U32_MAX ? 0 : link;
+}
+
 static int rnic_get_link_ksettings(struct net_device *netdev,
 				   struct ethtool_link_ksettings *settings)
 {
 	struct rnic_netdev *nd = netdev_priv(netdev);
+	u32 speed = rnic_link(nd->dev) >> 8;
 
-	settings->base.speed = rnic_read32(nd->dev, RNIC_REG_LINK) >> 8;
-	settings->base.duplex = DUPLEX_FULL;
+	settings->base.speed = speed ?: (u32)SPEED_UNKNOWN;
+	settings->base.duplex = speed ? DUPLEX_FULL : DUPLEX_UNKNOWN;
 	settings->base.port = PORT_OTHER;
 	settings->base.autoneg = AUTONEG_DISABLE;
 	return 0;
@@ -203,14 +222,26 @@ static const struct ethtool_ops rnic_ethtool_ops = {
 	.get_link_ksettings = rnic_get_link_ksettings,
 };
 
+/*
+ * The event queues outlive the interface, and a device can fail as long as there
+ * is one: a change of the carrier after unregister_netdev() would leave linkwatch
+ * with an interface that is about to be freed.
+ */
 void rnic_netdev_link_changed(struct rnic_dev *dev)
 {
-	if (!dev->netdev)
-		return;
-	if (rnic_read32(dev, RNIC_REG_LINK) & 1)
+	mutex_lock(&dev->carrier_lock);
+	if (dev->netdev_registered && (rnic_link(dev) & 1))
 		netif_carrier_on(dev->netdev);
-	else
+	else if (dev->netdev_registered)
 		netif_carrier_off(dev->netdev);
+	mutex_unlock(&dev->carrier_lock);
+}
+
+static void rnic_netdev_set_registered(struct rnic_dev *dev, bool registered)
+{
+	mutex_lock(&dev->carrier_lock);
+	dev->netdev_registered = registered;
+	mutex_unlock(&dev->carrier_lock);
 }
 
 static void rnic_netdev_setup(struct rnic_dev *dev, struct net_device *netdev)
@@ -232,6 +263,11 @@ static void rnic_netdev_setup(struct rnic_dev *dev, struct net_device *netdev)
 	}
 }
 
+void rnic_netdev_init(struct rnic_dev *dev)
+{
+	mutex_init(&dev->carrier_lock);
+}
+
 int rnic_netdev_register(struct rnic_dev *dev)
 {
 	struct net_device *netdev = alloc_etherdev(sizeof(struct rnic_netdev));
@@ -244,6 +280,7 @@ int rnic_netdev_register(struct rnic_dev *dev)
 	ret = register_netdev(netdev);
 	if (ret)
 		return ret;
+	rnic_netdev_set_registered(dev, true);
 	rnic_netdev_link_changed(dev);
 	return 0;
 }
@@ -252,6 +289,7 @@ void rnic_netdev_unregister(struct rnic_dev *dev)
 {
 	struct rnic_netdev *nd = netdev_priv(dev->netdev);
 
+	rnic_netdev_set_registered(dev, false);
 	unregister_netdev(dev->netdev);
 	cancel_work_sync(&nd->rx_mode_work);
 }

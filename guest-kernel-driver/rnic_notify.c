@@ -99,6 +99,7 @@ int rnic_notify_register(struct rnic_dev *dev)
 
 err_inet:
 	unregister_inetaddr_notifier(&dev->inetaddr_notifier);
+	rnic_listen_stop(dev);
 err_netdev:
 	unregister_netdevice_notifier(&dev->netdev_notifier);
 	return ret;

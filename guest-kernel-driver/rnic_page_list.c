@@ -4,7 +4,9 @@
  *
  * The entries are in chunks of a fixed size, however long the list is; only
  * the array of the chunks' addresses has to be contiguous, which is one page
- * for every gibibyte of 4 KiB pages.
+ * for every gibibyte of 4 KiB pages. A process may ask for more than there is
+ * contiguous; that is its error, not the kernel's. As a list can have millions of
+ * entries, every chunk is a place to let others have the CPU.
  */
 
 #include <linux/dma-mapping.h>
@@ -37,6 +39,8 @@ static void rnic_page_table_fill(struct rnic_page_table *table,
 
 		if (WARN_ON_ONCE(i == count))
 			return;
+		if (i % RNIC_PAGE_CHUNK_ENTRIES == 0)
+			cond_resched();
 		chunk[i % RNIC_PAGE_CHUNK_ENTRIES] = cpu_to_le64(addr);
 		i++;
 	}
@@ -56,6 +60,7 @@ static int rnic_page_table_map_chunks(struct rnic_dev *dev,
 		if (dma_mapping_error(dma_dev, addr))
 			return -ENOMEM;
 		table->chunk_addrs[i] = cpu_to_le64(addr);
+		cond_resched();
 	}
 	return 0;
 }
@@ -91,8 +96,9 @@ static int rnic_page_table_alloc(struct rnic_page_table *table,
 {
 	table->chunks = kvcalloc(num_chunks, sizeof(*table->chunks),
 				 GFP_KERNEL);
+	/* The device reads it, so vmalloc() would not do. */
 	table->chunk_addrs = kcalloc(num_chunks, sizeof(*table->chunk_addrs),
-				     GFP_KERNEL);
+				     GFP_KERNEL | __GFP_NOWARN);
 	if (!table->chunks || !table->chunk_addrs)
 		return -ENOMEM;
 	while (table->num_chunks < num_chunks) {
@@ -101,6 +107,7 @@ static int rnic_page_table_alloc(struct rnic_page_table *table,
 		if (!chunk)
 			return -ENOMEM;
 		table->chunks[table->num_chunks++] = chunk;
+		cond_resched();
 	}
 	return 0;
 }
@@ -143,6 +150,7 @@ void rnic_page_table_free(struct rnic_dev *dev, struct rnic_page_table *table)
 					 le64_to_cpu(table->chunk_addrs[i]),
 					 RNIC_PAGE_CHUNK, DMA_TO_DEVICE);
 		kfree(table->chunks[i]);
+		cond_resched();
 	}
 	kvfree(table->chunks);
 	kfree(table->chunk_addrs);

@@ -47,16 +47,37 @@ static phys_addr_t rnic_doorbell_address(struct rnic_dev *dev,
 	       (phys_addr_t)group * PAGE_SIZE;
 }
 
+/*
+ * The BAR has the last word: processes map what is counted here, and behind the
+ * BAR are other devices. What is not aligned cannot be mapped at all.
+ */
+void rnic_doorbells_init(struct rnic_dev *dev)
+{
+	u32 limits = rnic_read32(dev, RNIC_REG_LIMITS);
+	u64 length = pci_resource_len(dev->pdev, RNIC_BAR_DOORBELLS);
+
+	dev->doorbell_groups = 0;
+	if (PAGE_ALIGNED(rnic_doorbell_address(dev, 0)))
+		dev->doorbell_groups =
+			min_t(u64, length >> PAGE_SHIFT,
+			      RNIC_LIMITS_DOORBELL_PAGES(limits) /
+			      RNIC_DOORBELL_GROUP);
+}
+
 /* Group 0 has the kernel's page. */
 static int rnic_doorbell_group_get(struct rnic_dev *dev)
 {
-	u32 limits = rnic_read32(dev, RNIC_REG_LIMITS);
-	u32 groups = RNIC_LIMITS_DOORBELL_PAGES(limits) / RNIC_DOORBELL_GROUP;
+	int group;
 
-	if (!PAGE_ALIGNED(rnic_doorbell_address(dev, 0)) || groups < 2)
+	if (dev->doorbell_groups < 2)
 		return -EOPNOTSUPP;
-	return ida_alloc_range(&dev->doorbell_pages, 1, groups - 1,
-			       GFP_KERNEL);
+	group = ida_alloc_range(&dev->doorbell_pages, 1,
+				dev->doorbell_groups - 1, GFP_KERNEL);
+	if (group == -ENOSPC)
+		ibdev_warn_ratelimited(&dev->ibdev,
+				       "all %u doorbell pages are in use\n",
+				       dev->doorbell_groups - 1);
+	return group;
 }
 
 static int rnic_doorbell_map_offer(struct rnic_dev *dev,

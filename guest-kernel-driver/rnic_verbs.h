@@ -170,6 +170,8 @@ int rnic_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats,
 		      u32 port, int index);
 
 /* rnic_ucontext.c */
+/* Counts the doorbell pages that there are for processes. */
+void rnic_doorbells_init(struct rnic_dev *dev);
 int rnic_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata);
 void rnic_dealloc_ucontext(struct ib_ucontext *ibuc);
 int rnic_query_ucontext(struct ib_ucontext *ibuc,
