@@ -20,6 +20,8 @@
 #include "rnic_compat.h"
 #include "rnic_eq.h"
 
+struct rnic_function;
+
 #define RNIC_DRIVER_NAME	"rnic"
 
 /* What of RNIC_REG_FEATURES this driver knows how to use. */
@@ -83,7 +85,7 @@ struct rnic_vector {
 };
 
 enum rnic_dev_flag {
-	RNIC_DEV_FAILED,	/* reset and silent; nothing but removal helps */
+	RNIC_DEV_FAILED,	/* reset and silent; another one takes its place */
 };
 
 /* The MAC, and room for addresses of the interface. */
@@ -92,6 +94,7 @@ enum rnic_dev_flag {
 struct rnic_dev {
 	struct ib_device ibdev;
 	struct pci_dev *pdev;
+	struct rnic_function *function;
 	struct net_device *netdev;
 	struct mutex carrier_lock;	/* the carrier, against unregistration */
 	bool netdev_registered;		/* with carrier_lock */

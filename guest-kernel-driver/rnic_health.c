@@ -13,6 +13,7 @@
 #include "rnic.h"
 #include "rnic_async.h"
 #include "rnic_cm.h"
+#include "rnic_function.h"
 #include "rnic_health.h"
 #include "rnic_netdev.h"
 #include "rnic_verbs.h"
@@ -61,6 +62,7 @@ static void rnic_failure_work(struct work_struct *work)
 	rnic_cm_abandon_all(dev);
 	rnic_netdev_link_changed(dev);
 	rnic_dispatch_event(dev, IB_EVENT_DEVICE_FATAL);
+	rnic_function_failed(dev->function);
 }
 
 static void rnic_health_work(struct work_struct *work)

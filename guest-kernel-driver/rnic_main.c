@@ -1,304 +1,222 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * rnic: the PCI function, from nothing to a registered RDMA device and back.
+ * rnic: the PCI function and what happens to it.
+ *
+ * It has a device (rnic_start.c) while it can be used. A device that fails makes
+ * way for a new one, after a time that grows as long as that fails, too. To all
+ * that use it this, and a reset, suspend or bus error, is a removal and then
+ * another device.
  */
 
-#include <linux/dma-mapping.h>
-#include <linux/iopoll.h>
+#include <linux/mod_devicetable.h>
 #include <linux/module.h>
+#include <linux/pci.h>
+#include <linux/pm.h>
+#include <linux/workqueue.h>
 
 #include "rnic.h"
-#include "rnic_commands.h"
+#include "rnic_function.h"
 #include "rnic_health.h"
-#include "rnic_ib.h"
-#include "rnic_netdev.h"
-#include "rnic_notify.h"
+#include "rnic_start.h"
 
-#define RNIC_RESET_TIMEOUT_US	(2 * USEC_PER_SEC)
+#define RNIC_FIRST_DELAY	(HZ / 10)
+#define RNIC_LONGEST_DELAY	(20 * HZ)
+/* A device that has worked for so long begins with the first delay again. */
+#define RNIC_LONG_LIFE		(60 * HZ)
 
-static int rnic_pci_init(struct rnic_dev *dev)
+struct rnic_function {
+	struct pci_dev *pdev;
+	struct mutex lock;		/* of all below */
+	struct rnic_dev *dev;		/* NULL: none */
+	bool usable;			/* there should be one */
+	unsigned long started;		/* jiffies, of dev */
+	unsigned long delay;		/* jiffies, before the next try */
+	struct delayed_work recover_work;
+};
+
+static int rnic_function_start(struct rnic_function *function)
 {
-	struct pci_dev *pdev = dev->pdev;
+	struct rnic_dev *dev = rnic_start(function->pdev, function);
+
+	lockdep_assert_held(&function->lock);
+	if (IS_ERR(dev))
+		return PTR_ERR(dev);
+	function->dev = dev;
+	function->started = jiffies;
+	return 0;
+}
+
+static void rnic_function_stop(struct rnic_function *function)
+{
+	lockdep_assert_held(&function->lock);
+	if (function->dev)
+		rnic_stop(function->dev);
+	function->dev = NULL;
+}
+
+static void rnic_function_try_later(struct rnic_function *function)
+{
+	queue_delayed_work(system_long_wq, &function->recover_work,
+			   function->delay);
+	function->delay = min_t(unsigned long, 2 * function->delay,
+				RNIC_LONGEST_DELAY);
+}
+
+void rnic_function_failed(struct rnic_function *function)
+{
+	queue_delayed_work(system_long_wq, &function->recover_work, 0);
+}
+
+static void rnic_function_recover(struct rnic_function *function)
+{
 	int ret;
 
-	ret = pci_enable_device(pdev);
-	if (ret)
-		return ret;
-	ret = dma_set_mask_and_coherent(&pdev->dev, DMA_BIT_MASK(64));
-	if (ret)
-		goto err_disable;
-	dma_set_max_seg_size(&pdev->dev, UINT_MAX);
-	ret = pci_request_regions(pdev, RNIC_DRIVER_NAME);
-	if (ret)
-		goto err_disable;
-	ret = -ENOMEM;
-	dev->registers = pci_iomap(pdev, RNIC_BAR_REGISTERS,
-				   RNIC_REGISTERS_SIZE);
-	if (!dev->registers)
-		goto err_release;
-	dev->doorbells = pci_iomap(pdev, RNIC_BAR_DOORBELLS,
-				   RNIC_DOORBELL_PAGE_SIZE);
-	if (!dev->doorbells)
-		goto err_unmap;
-	pci_set_master(pdev);
-	return 0;
-
-err_unmap:
-	pci_iounmap(pdev, dev->registers);
-err_release:
-	pci_release_regions(pdev);
-err_disable:
-	pci_disable_device(pdev);
-	return ret;
-}
-
-static void rnic_pci_free(struct rnic_dev *dev)
-{
-	pci_clear_master(dev->pdev);
-	pci_iounmap(dev->pdev, dev->doorbells);
-	pci_iounmap(dev->pdev, dev->registers);
-	pci_release_regions(dev->pdev);
-	pci_disable_device(dev->pdev);
-}
-
-static int rnic_check_abi(struct rnic_dev *dev)
-{
-	struct device *parent = &dev->pdev->dev;
-	u32 magic = rnic_read32(dev, RNIC_REG_MAGIC);
-	u32 version = rnic_read32(dev, RNIC_REG_ABI_VERSION);
-
-	if (magic != RNIC_MAGIC) {
-		dev_err(parent, "not an rnic device: magic %#x\n", magic);
-		return -ENODEV;
+	rnic_function_stop(function);
+	ret = rnic_function_start(function);
+	if (!ret) {
+		pci_info(function->pdev, "back in service\n");
+		return;
 	}
-	if (version >> 16 != RNIC_ABI_MAJOR) {
-		dev_err(parent,
-			"device has ABI %u.%u, this driver is for ABI %u\n",
-			version >> 16, version & 0xffff, RNIC_ABI_MAJOR);
-		return -ENODEV;
+	pci_err(function->pdev,
+		"not back in service (error %d), next try in %u ms\n", ret,
+		jiffies_to_msecs(function->delay));
+	rnic_function_try_later(function);
+}
+
+static void rnic_recover_work(struct work_struct *work)
+{
+	struct rnic_function *function =
+		container_of(to_delayed_work(work), struct rnic_function,
+			     recover_work);
+
+	mutex_lock(&function->lock);
+	if (!function->usable)
+		goto out;
+	if (!function->dev) {
+		rnic_function_recover(function);
+	} else if (rnic_failed(function->dev)) {
+		if (time_after(jiffies, function->started + RNIC_LONG_LIFE))
+			function->delay = RNIC_FIRST_DELAY;
+		rnic_function_stop(function);
+		rnic_function_try_later(function);
 	}
-	return 0;
+out:
+	mutex_unlock(&function->lock);
 }
 
-/* Waits for ENABLED to be as wanted. All bits are set if there is no device. */
-static int rnic_wait_status(struct rnic_dev *dev, u32 wanted)
+/* Nothing uses the function any more when this returns. */
+static void rnic_function_leave(struct rnic_function *function)
 {
-	u32 status;
-	int ret;
-
-	ret = read_poll_timeout(rnic_read32, status,
-				(status & RNIC_STATUS_FATAL) ||
-				(status & RNIC_STATUS_ENABLED) == wanted,
-				1000, RNIC_RESET_TIMEOUT_US, false, dev,
-				RNIC_REG_STATUS);
-	return status & RNIC_STATUS_FATAL ? -EIO : ret;
+	mutex_lock(&function->lock);
+	function->usable = false;
+	if (function->dev && !pci_device_is_present(function->pdev))
+		rnic_fail(function->dev, "it was pulled out");
+	rnic_function_stop(function);
+	mutex_unlock(&function->lock);
+	cancel_delayed_work_sync(&function->recover_work);
 }
 
-static int rnic_reset(struct rnic_dev *dev)
+static int rnic_function_return(struct rnic_function *function)
 {
-	rnic_write32(dev, RNIC_REG_CONTROL, RNIC_CONTROL_RESET);
-	return rnic_wait_status(dev, 0);
-}
+	int ret = 0;
 
-static int rnic_enable(struct rnic_dev *dev)
-{
-	int ret;
-
-	dev->features = rnic_read64(dev, RNIC_REG_FEATURES) &
-			RNIC_DRIVER_FEATURES;
-	rnic_write64(dev, RNIC_REG_DRIVER_FEATURES, dev->features);
-	rnic_admin_program(dev, 0);
-	rnic_write32(dev, RNIC_REG_CONTROL, RNIC_CONTROL_ENABLE);
-	ret = rnic_wait_status(dev, RNIC_STATUS_ENABLED);
-	if (ret)
-		dev_err(&dev->pdev->dev, "cannot enable device, health %u\n",
-			rnic_read32(dev, RNIC_REG_HEALTH));
+	mutex_lock(&function->lock);
+	function->usable = true;
+	function->delay = RNIC_FIRST_DELAY;
+	if (!function->dev)
+		ret = rnic_function_start(function);
+	mutex_unlock(&function->lock);
 	return ret;
 }
 
-static void rnic_read_mac(struct rnic_dev *dev)
+/* What took the function away is over: it has to work in the end. */
+static void rnic_function_return_or_retry(struct rnic_function *function)
 {
-	u64 mac = rnic_read64(dev, RNIC_REG_MAC);
-	unsigned int i;
+	int ret = rnic_function_return(function);
 
-	for (i = 0; i < ETH_ALEN; i++)
-		dev->mac[i] = mac >> (8 * i);
-}
-
-/* To a device that executes admin commands. */
-static int rnic_hw_start(struct rnic_dev *dev)
-{
-	int ret;
-
-	ret = rnic_check_abi(dev);
 	if (!ret)
-		ret = rnic_reset(dev);
-	if (ret)
-		return ret;
-	rnic_read_mac(dev);
-	ret = rnic_admin_init(dev);
-	if (ret)
-		return ret;
-	ret = rnic_vectors_init(dev);
-	if (ret)
-		goto err_admin;
-	ret = rnic_enable(dev);
-	if (!ret)
-		ret = rnic_cmd_query_device(dev);
-	if (ret)
-		goto err_vectors;
-	return 0;
-
-err_vectors:
-	rnic_reset(dev);
-	rnic_vectors_free(dev);
-err_admin:
-	rnic_admin_free(dev);
-	return ret;
-}
-
-static void rnic_hw_stop(struct rnic_dev *dev)
-{
-	rnic_write32(dev, RNIC_REG_CONTROL, RNIC_CONTROL_RESET);
-	rnic_vectors_free(dev);
-	rnic_admin_free(dev);
-}
-
-/* From a device that executes commands to interfaces others can use. */
-static int rnic_interfaces_start(struct rnic_dev *dev)
-{
-	int ret;
-
-	ret = rnic_eqs_create(dev);
-	if (ret)
-		return ret;
-	ret = rnic_netdev_register(dev);
-	if (ret)
-		goto err_eqs;
-	ret = rnic_ib_register(dev);
-	if (ret)
-		goto err_netdev;
-	ret = rnic_notify_register(dev);
-	if (ret)
-		goto err_ib;
-	rnic_health_watch(dev);
-	return 0;
-
-err_ib:
-	rnic_ib_unregister(dev);
-err_netdev:
-	rnic_netdev_unregister(dev);
-err_eqs:
-	rnic_eqs_destroy(dev);
-	return ret;
-}
-
-static void rnic_interfaces_stop(struct rnic_dev *dev)
-{
-	rnic_health_unwatch(dev);
-	rnic_notify_unregister(dev);
-	rnic_ib_unregister(dev);
-	rnic_netdev_unregister(dev);
-	rnic_eqs_destroy(dev);
-}
-
-static void rnic_free(struct rnic_dev *dev)
-{
-	rnic_health_free(dev);
-	rnic_netdev_free(dev);
-	rnic_ib_free(dev);
-	ib_dealloc_device(&dev->ibdev);
+		return;
+	pci_err(function->pdev, "cannot be used (error %d), trying again\n",
+		ret);
+	rnic_function_failed(function);
 }
 
 static int rnic_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 {
-	struct rnic_dev *dev = ib_alloc_device(rnic_dev, ibdev);
+	struct rnic_function *function = kzalloc(sizeof(*function), GFP_KERNEL);
 	int ret;
 
-	if (!dev)
+	if (!function)
 		return -ENOMEM;
-	dev->pdev = pdev;
-	rnic_netdev_init(dev);
-	rnic_health_init(dev);
-	rnic_ib_init(dev);
-	ret = rnic_pci_init(dev);
-	if (ret)
-		goto err_free;
-	ret = rnic_hw_start(dev);
-	if (ret)
-		goto err_pci;
-	ret = rnic_interfaces_start(dev);
-	if (ret)
-		goto err_hw;
-	pci_set_drvdata(pdev, dev);
+	function->pdev = pdev;
+	mutex_init(&function->lock);
+	INIT_DELAYED_WORK(&function->recover_work, rnic_recover_work);
+	ret = rnic_function_return(function);
+	if (ret) {
+		rnic_function_leave(function);
+		kfree(function);
+		return ret;
+	}
+	pci_set_drvdata(pdev, function);
 	return 0;
-
-err_hw:
-	rnic_hw_stop(dev);
-err_pci:
-	rnic_pci_free(dev);
-err_free:
-	rnic_free(dev);
-	return ret;
 }
 
 static void rnic_remove(struct pci_dev *pdev)
 {
-	struct rnic_dev *dev = pci_get_drvdata(pdev);
+	struct rnic_function *function = pci_get_drvdata(pdev);
 
-	/* Gone since an error, or a reset that it did not survive. */
-	if (!dev)
-		return;
+	rnic_function_leave(function);
 	pci_set_drvdata(pdev, NULL);
-	if (!pci_device_is_present(pdev))
-		rnic_fail(dev, "it was pulled out");
-	rnic_interfaces_stop(dev);
-	rnic_hw_stop(dev);
-	rnic_pci_free(dev);
-	rnic_free(dev);
+	kfree(function);
 }
 
-/* Memory may be used for something else now. */
+/* Memory may be used for another purpose now. */
 static void rnic_shutdown(struct pci_dev *pdev)
 {
-	struct rnic_dev *dev = pci_get_drvdata(pdev);
+	struct rnic_function *function = pci_get_drvdata(pdev);
 
-	if (!dev)
-		return;
-	rnic_health_unwatch(dev);
-	rnic_silence(dev);
-	pci_clear_master(pdev);
+	mutex_lock(&function->lock);
+	function->usable = false;
+	if (function->dev) {
+		rnic_health_unwatch(function->dev);
+		rnic_silence(function->dev);
+		pci_clear_master(pdev);
+	}
+	mutex_unlock(&function->lock);
+	cancel_delayed_work_sync(&function->recover_work);
 }
 
-/*
- * A reset of the function takes everything in the device away. To those who
- * use it that is a removal, and then a new device.
- */
 static void rnic_reset_prepare(struct pci_dev *pdev)
 {
-	rnic_remove(pdev);
+	rnic_function_leave(pci_get_drvdata(pdev));
 }
 
 static void rnic_reset_done(struct pci_dev *pdev)
 {
-	if (!pci_get_drvdata(pdev) && rnic_probe(pdev, NULL))
-		dev_err(&pdev->dev, "cannot be used after its reset\n");
+	rnic_function_return_or_retry(pci_get_drvdata(pdev));
 }
 
 static pci_ers_result_t rnic_error_detected(struct pci_dev *pdev,
 					    pci_channel_state_t state)
 {
-	struct rnic_dev *dev = pci_get_drvdata(pdev);
+	struct rnic_function *function = pci_get_drvdata(pdev);
 
-	if (dev)
-		rnic_fail(dev, "its bus reports an error");
-	rnic_remove(pdev);
+	if (state == pci_channel_io_normal)
+		return PCI_ERS_RESULT_CAN_RECOVER;
+	mutex_lock(&function->lock);
+	if (function->dev)
+		rnic_fail(function->dev, "its bus reports an error");
+	mutex_unlock(&function->lock);
+	rnic_function_leave(function);
 	return state == pci_channel_io_perm_failure ?
 	       PCI_ERS_RESULT_DISCONNECT : PCI_ERS_RESULT_NEED_RESET;
 }
 
+/* The reset of the bus has taken the configuration away. */
 static pci_ers_result_t rnic_slot_reset(struct pci_dev *pdev)
 {
+	pci_restore_state(pdev);
+	pci_save_state(pdev);
 	return PCI_ERS_RESULT_RECOVERED;
 }
 
@@ -309,6 +227,21 @@ static const struct pci_error_handlers rnic_err_handler = {
 	.reset_prepare = rnic_reset_prepare,
 	.reset_done = rnic_reset_done,
 };
+
+/* A sleeping machine's device forgets, and the wire does not wait. */
+static int rnic_suspend(struct device *parent)
+{
+	rnic_function_leave(dev_get_drvdata(parent));
+	return 0;
+}
+
+static int rnic_resume(struct device *parent)
+{
+	rnic_function_return_or_retry(dev_get_drvdata(parent));
+	return 0;
+}
+
+static DEFINE_SIMPLE_DEV_PM_OPS(rnic_pm_ops, rnic_suspend, rnic_resume);
 
 static const struct pci_device_id rnic_pci_ids[] = {
 	{ PCI_DEVICE(RNIC_PCI_VENDOR_ID, RNIC_PCI_DEVICE_ID) },
@@ -322,6 +255,7 @@ static struct pci_driver rnic_pci_driver = {
 	.remove = rnic_remove,
 	.shutdown = rnic_shutdown,
 	.err_handler = &rnic_err_handler,
+	.driver.pm = pm_sleep_ptr(&rnic_pm_ops),
 };
 
 module_pci_driver(rnic_pci_driver);

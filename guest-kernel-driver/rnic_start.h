@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * rnic: from nothing to a registered RDMA device, and back.
+ */
+#ifndef RNIC_START_H
+#define RNIC_START_H
+
+struct pci_dev;
+struct rnic_dev;
+struct rnic_function;
+
+/*
+ * The device of the PCI function, registered; or an ERR_PTR(). The function is
+ * told if it fails later, see rnic_function_failed(). Sleeps.
+ */
+struct rnic_dev *rnic_start(struct pci_dev *pdev,
+			    struct rnic_function *function);
+
+/* Ends when all that use the device have let go. It is freed. Sleeps. */
+void rnic_stop(struct rnic_dev *dev);
+
+#endif /* RNIC_START_H */
