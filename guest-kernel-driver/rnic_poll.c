@@ -311,8 +311,10 @@ int rnic_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 	unsigned long irq_flags;
 	int ret = 0;
 
-	rnic_ring(dev, RNIC_DB_CQ_ARM,
-		  cq->cqn | (solicited ? RNIC_ARM_SOLICITED : RNIC_ARM_NEXT));
+	if (!rnic_failed(dev))
+		rnic_ring(dev, RNIC_DB_CQ_ARM,
+			  cq->cqn | (solicited ? RNIC_ARM_SOLICITED :
+						 RNIC_ARM_NEXT));
 	if (flags & IB_CQ_REPORT_MISSED_EVENTS) {
 		spin_lock_irqsave(&cq->lock, irq_flags);
 		ret = rnic_cqe_valid(cq, cq->consumer) ||
