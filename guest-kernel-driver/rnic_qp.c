@@ -284,30 +284,6 @@ static int rnic_qp_answer(struct rnic_qp *qp, struct ib_udata *udata)
 	return rnic_udata_answer(udata, &response, sizeof(response));
 }
 
-int rnic_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr,
-		   struct ib_udata *udata)
-{
-	struct rnic_dev *dev = to_rnic_dev(ibqp->device);
-	struct rnic_qp *qp = to_rnic_qp(ibqp);
-	struct rnic_qp_params params = {};
-	int ret;
-
-	ret = rnic_qp_check_attr(dev, attr);
-	if (ret)
-		return ret;
-	rnic_qp_init(dev, qp, attr, udata);
-	rnic_qp_fill_params(dev, qp, attr, &params);
-	if (!udata)
-		return rnic_create_kernel_qp(dev, qp, &params);
-	ret = rnic_create_user_qp(dev, qp, &params, udata);
-	if (ret)
-		return ret;
-	ret = rnic_qp_answer(qp, udata);
-	if (ret)
-		rnic_destroy_qp(ibqp, udata);
-	return ret;
-}
-
 void rnic_qp_forget_posted(struct rnic_qp *qp)
 {
 	struct rnic_dev *dev = to_rnic_dev(qp->ibqp.device);
@@ -331,25 +307,53 @@ static void rnic_qp_free(struct rnic_dev *dev, struct rnic_qp *qp)
 	rnic_qp_free_memory(dev, qp);
 }
 
-int rnic_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
+/*
+ * The device may refuse if a process has windows bound to the QP, and the process
+ * may hear of that. A QP that no owner would know of any more goes in any case.
+ */
+static int rnic_qp_end(struct rnic_qp *qp, bool may_refuse)
 {
-	struct rnic_dev *dev = to_rnic_dev(ibqp->device);
-	struct rnic_qp *qp = to_rnic_qp(ibqp);
+	struct rnic_dev *dev = to_rnic_dev(qp->ibqp.device);
 	int ret;
 
 	/* Its number is free for another QP as soon as the command is done. */
 	xa_erase_irq(&dev->qps, qp->qpn);
 	ret = rnic_cmd_destroy_qp(dev, qp->qpn);
-	if (ret == -EBUSY && udata) {
-		/* A process has windows bound to it. */
-		ret = rnic_number_take(dev, &dev->qps, RNIC_RESOURCE_QP,
-				       qp->qpn, qp);
-		if (!ret)
-			return -EBUSY;
-	}
+	if (ret == -EBUSY && may_refuse &&
+	    !rnic_number_take(dev, &dev->qps, RNIC_RESOURCE_QP, qp->qpn, qp))
+		return -EBUSY;
 	if (ret)
 		rnic_fail(dev, "it would not destroy a queue pair");
 	rnic_cm_abandon(qp);
 	rnic_qp_free(dev, qp);
 	return 0;
+}
+
+int rnic_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
+{
+	return rnic_qp_end(to_rnic_qp(ibqp), udata);
+}
+
+int rnic_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr,
+		   struct ib_udata *udata)
+{
+	struct rnic_dev *dev = to_rnic_dev(ibqp->device);
+	struct rnic_qp *qp = to_rnic_qp(ibqp);
+	struct rnic_qp_params params = {};
+	int ret;
+
+	ret = rnic_qp_check_attr(dev, attr);
+	if (ret)
+		return ret;
+	rnic_qp_init(dev, qp, attr, udata);
+	rnic_qp_fill_params(dev, qp, attr, &params);
+	if (!udata)
+		return rnic_create_kernel_qp(dev, qp, &params);
+	ret = rnic_create_user_qp(dev, qp, &params, udata);
+	if (ret)
+		return ret;
+	ret = rnic_qp_answer(qp, udata);
+	if (ret)
+		rnic_qp_end(qp, false);
+	return ret;
 }
