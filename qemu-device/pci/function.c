@@ -161,9 +161,22 @@ static void init_bars(RnicState *s)
                      PCI_BASE_ADDRESS_MEM_PREFETCH, &s->doorbells_region);
 }
 
+/* D0 and D3hot.  What the device has stays there in D3hot; QEMU closes the BARs. */
+static bool init_power_management(PCIDevice *pci, Error **errp)
+{
+    int offset = pci_pm_init(pci, 0, errp);
+
+    if (offset < 0) {
+        return false;
+    }
+    pci_set_word(pci->config + offset + PCI_PM_CTRL, PCI_PM_CTRL_NO_SOFT_RESET);
+    pci_set_word(pci->wmask + offset + PCI_PM_CTRL, PCI_PM_CTRL_STATE_MASK);
+    return true;
+}
+
 static bool init_capabilities(PCIDevice *pci, Error **errp)
 {
-    if (pci_pm_init(pci, 0, errp) < 0) {
+    if (!init_power_management(pci, errp)) {
         return false;
     }
     if (pci_bus_is_express(pci_get_bus(pci))) {

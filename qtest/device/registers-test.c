@@ -563,6 +563,27 @@ static void test_doorbell_owner(void)
     rnic_shows("V9.3.2.2-6");
 }
 
+/* D3hot closes the BARs, and nothing is lost by it. */
+static void test_power(void)
+{
+    Rnic *r = rnic_boot("", "");
+    uint8_t pm = qpci_find_capability(r->dev, PCI_CAP_ID_PM, 0);
+    uint16_t d0 = qpci_config_readw(r->dev, pm + PCI_PM_CTRL);
+    uint16_t d3hot = d0 | PCI_PM_CTRL_STATE_MASK;
+
+    g_assert_cmpint(pm, !=, 0);
+    g_assert_cmphex(d0 & (PCI_PM_CTRL_STATE_MASK | PCI_PM_CTRL_NO_SOFT_RESET),
+                    ==, PCI_PM_CTRL_NO_SOFT_RESET);
+    rnic_write32(r, RNIC_REG_TEST32, 21);
+    qpci_config_writew(r->dev, pm + PCI_PM_CTRL, d3hot);
+    g_assert_cmphex(qpci_config_readw(r->dev, pm + PCI_PM_CTRL), ==, d3hot);
+    g_assert_cmphex(rnic_read32(r, RNIC_REG_MAGIC), !=, RNIC_MAGIC);
+    qpci_config_writew(r->dev, pm + PCI_PM_CTRL, d0);
+    g_assert_cmphex(rnic_read32(r, RNIC_REG_MAGIC), ==, RNIC_MAGIC);
+    g_assert_cmpint(rnic_read32(r, RNIC_REG_TEST32), ==, 42);
+    rnic_quit(r);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -581,5 +602,6 @@ int main(int argc, char **argv)
     qtest_add_func("rnic/registers/test-dma-refused", test_dma_refused);
     qtest_add_func("rnic/registers/doorbells-idle", test_doorbells_idle);
     qtest_add_func("rnic/registers/doorbell-owner", test_doorbell_owner);
+    qtest_add_func("rnic/registers/power", test_power);
     return g_test_run();
 }
