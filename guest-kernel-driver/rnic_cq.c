@@ -33,9 +33,32 @@ void rnic_cq_completion_event(struct rnic_dev *dev, u32 cqn)
 
 	if (!cq)
 		return;
-	if (cq->ibcq.comp_handler)
+	/* The kernel expects one event of a CQ that it has armed, and no other. */
+	if ((!cq->ring || xchg(&cq->armed, false)) && cq->ibcq.comp_handler)
 		cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
 	rnic_ref_put(&cq->ref);
+}
+
+static bool rnic_cq_event_is_lost(struct rnic_dev *dev, u32 cqn)
+{
+	struct rnic_cq *cq = rnic_cq_get(dev, cqn);
+	bool lost;
+
+	if (!cq)
+		return false;
+	lost = cq->ring && READ_ONCE(cq->armed) && rnic_cq_waits(cq);
+	rnic_ref_put(&cq->ref);
+	return lost;
+}
+
+void rnic_cqs_check(struct rnic_dev *dev)
+{
+	unsigned long cqn;
+	void *cq;
+
+	xa_for_each(&dev->cqs, cqn, cq)
+		if (rnic_cq_event_is_lost(dev, cqn))
+			rnic_cq_completion_event(dev, cqn);
 }
 
 static void rnic_cq_end(struct rnic_dev *dev, struct rnic_cq *cq)

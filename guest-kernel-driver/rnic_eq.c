@@ -155,6 +155,28 @@ static irqreturn_t rnic_interrupt(int irq, void *data)
 	return IRQ_HANDLED;
 }
 
+/* As an interrupt does, and while none can. */
+static void rnic_vector_check(struct rnic_dev *dev, unsigned int i)
+{
+	const struct rnic_vector *vector = &dev->vectors[i];
+	unsigned int irq = pci_irq_vector(dev->pdev, i);
+
+	disable_irq(irq);
+	if (i == 0)
+		rnic_events_announce(dev);
+	if (vector->completions)
+		rnic_eq_dispatch_completions(dev, vector->completions);
+	enable_irq(irq);
+}
+
+void rnic_eqs_check(struct rnic_dev *dev)
+{
+	unsigned int i;
+
+	for (i = 0; i < dev->num_vectors; i++)
+		rnic_vector_check(dev, i);
+}
+
 static void rnic_vectors_release(struct rnic_dev *dev, unsigned int count)
 {
 	while (count--)

@@ -34,6 +34,9 @@ void *rnic_eq_peek(const struct rnic_eq *eq, u32 behind);
  */
 bool rnic_eq_take(struct rnic_eq *eq, void *event);
 
+/* Now and then: takes what is in the queues although no interrupt came. Sleeps. */
+void rnic_eqs_check(struct rnic_dev *dev);
+
 int rnic_vectors_init(struct rnic_dev *dev);
 void rnic_vectors_free(struct rnic_dev *dev);
 

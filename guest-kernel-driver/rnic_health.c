@@ -71,6 +71,8 @@ static void rnic_health_work(struct work_struct *work)
 					    struct rnic_dev, health_work);
 
 	rnic_health_check(dev);
+	rnic_eqs_check(dev);
+	rnic_cqs_check(dev);
 	if (!rnic_failed(dev))
 		schedule_delayed_work(&dev->health_work, RNIC_HEALTH_INTERVAL);
 }

@@ -290,6 +290,20 @@ int rnic_poll_cq(struct ib_cq *ibcq, int count, struct ib_wc *wc)
 	return found;
 }
 
+bool rnic_cq_waits(struct rnic_cq *cq)
+{
+	unsigned long irq_flags;
+	bool waits, still;
+
+	spin_lock_irqsave(&cq->lock, irq_flags);
+	waits = rnic_cqe_valid(cq, cq->consumer);
+	still = waits && cq->waits && cq->waits_at == cq->consumer;
+	cq->waits = waits;
+	cq->waits_at = cq->consumer;
+	spin_unlock_irqrestore(&cq->lock, irq_flags);
+	return still;
+}
+
 static bool rnic_cq_has_flushed(struct rnic_cq *cq)
 {
 	struct rnic_qp *qp;
@@ -311,6 +325,7 @@ int rnic_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 	unsigned long irq_flags;
 	int ret = 0;
 
+	WRITE_ONCE(cq->armed, true);
 	if (!rnic_failed(dev))
 		rnic_ring(dev, RNIC_DB_CQ_ARM,
 			  cq->cqn | (solicited ? RNIC_ARM_SOLICITED :

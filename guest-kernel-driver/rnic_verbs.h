@@ -57,9 +57,12 @@ struct rnic_cq {
 	u32 depth;
 	struct rnic_queue queue;
 	/* The kernel's only. */
+	bool armed;			/* and no event since */
 	spinlock_t lock;		/* all of these */
 	struct rnic_cqe *ring;
 	u32 consumer;
+	bool waits;			/* a CQE did, at the last check ... */
+	u32 waits_at;			/* ... and consumer was that */
 	struct list_head send_qps;	/* rnic_qp.send_entry */
 	struct list_head recv_qps;	/* rnic_qp.recv_entry */
 };
@@ -231,6 +234,11 @@ int rnic_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata);
 /* With a reference, or NULL. */
 struct rnic_cq *rnic_cq_get(struct rnic_dev *dev, u32 cqn);
 void rnic_cq_completion_event(struct rnic_dev *dev, u32 cqn);
+/*
+ * Now and then: notifies the CQs of the kernel whose event the device owes for so
+ * long that it must be lost.
+ */
+void rnic_cqs_check(struct rnic_dev *dev);
 
 /* rnic_qp.c */
 int rnic_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr,
@@ -301,6 +309,9 @@ int rnic_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags);
  */
 void rnic_cqs_add_qp(struct rnic_qp *qp);
 void rnic_cqs_remove_qp(struct rnic_qp *qp);
+
+/* Whether a CQE has been waiting since the last such question. */
+bool rnic_cq_waits(struct rnic_cq *cq);
 
 /* The S-RQ of a QP, if it has one, has back what completed and was not polled. */
 void rnic_cq_forget_receives(struct rnic_qp *qp);
