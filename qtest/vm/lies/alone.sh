@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# The adapter lies, one lie after another, while the kernel and programs use it. No
+# lie may harm more than the adapter's users: the kernel stays whole, programs end or
+# go on, and the adapter works when it tells the truth again, by the driver's own
+# recovery if it was taken out of service.
+
+. /usr/lib/rnic/lib.sh
+. ./lie.sh.inc
+. ./traffic.sh.inc
+
+# NAME | what must come of it | what makes it happen | the rule.
+#
+# stays: the adapter stays in service; fails: the driver takes it out of service;
+# either: that depends on what happens first. What makes it happen is a function
+# by_NAME below.
+lies() {
+	cat <<-'END'
+	CQE: wr_id a pointer | fails | traffic | on=completion object=@initiator do=forge size=8 value=0xdeadbeefdeadbeef
+	CQE: wr_id of no WR | fails | traffic | on=completion object=@initiator do=forge value=0xfffffff0
+	CQE: wr_id, target | fails | traffic | on=completion object=@target do=forge size=8 value=0xdeadbeefdeadbeef
+	CQE: of another QP | fails | traffic | on=completion object=@initiator do=forge offset=8 value=@target
+	CQE: of a program's QP | fails | traffic | on=completion object=@target do=forge offset=8 value=@program
+	CQE: of no QP | fails | traffic | on=completion object=@initiator do=forge offset=8 value=0x123456
+	CQE: byte_len | fails | traffic | on=completion object=@initiator do=forge offset=12 value=0xffffffff
+	CQE: status | stays | traffic | on=completion object=@initiator do=forge offset=28 size=1 value=0xee
+	CQE: status, target | stays | traffic | on=completion object=@target do=forge offset=28 size=1 value=0xee
+	CQE: flags | either | traffic | on=completion object=@initiator do=forge offset=30 size=1 value=0xff
+	CQE: twice | fails | traffic | on=completion object=@initiator do=repeat
+	CQE: lost | fails | traffic | on=completion object=@initiator do=lose
+	CQE: lost, target | fails | traffic | on=completion object=@target do=lose
+	program's CQE: wr_id | stays | traffic | on=completion object=@program do=forge size=8 value=0xdeadbeefdeadbeef
+	program's CQE: QP | stays | traffic | on=completion object=@program do=forge offset=8 value=@target
+	program's CQE: byte_len | stays | traffic | on=completion object=@program do=forge offset=12 value=0xffffffff
+	program's CQE: twice | stays | traffic | on=completion object=@program do=repeat
+	program's CQE: lost | stays | traffic | on=completion object=@program do=lose
+	completion event: no CQ | either | traffic | on=completion-event do=forge value=0x123456
+	completion event: another CQ | either | traffic | on=completion-event do=forge value=@cq times=3
+	completion event: lost | either | traffic | on=completion-event do=lose
+	completion event: twice | stays | traffic | on=completion-event do=repeat times=20
+	async event: twice | stays | kill | on=async-event do=repeat
+	async event: lost | stays | kill | on=async-event do=lose
+	async event: of another QP | stays | kill | on=async-event do=forge offset=4 value=@target
+	async event: of no CQ | stays | kill | on=async-event do=forge offset=2 size=8 value=0x12345602
+	async event: link, twice | stays | link | on=async-event do=repeat times=2
+	async event: catastrophe | fails | link | on=async-event do=forge value=42
+	connection event: twice | stays | rping | on=connection-event do=repeat times=3
+	connection event: cookie | stays | rping | on=connection-event do=forge offset=8 size=8 value=0xdeadbeef
+	connection event: lost | stays | rping | on=connection-event nth=2 do=lose
+	connection event: type | stays | rping | on=connection-event nth=2 do=forge size=1 value=5
+	DESTROY_QP refused | fails | rping | on=admin kind=18 do=status status=21
+	DESTROY_QP refused to the kernel | fails | disconnect | on=admin kind=18 do=status status=27
+	DESTROY_CQ refused | fails | rping | on=admin kind=10 do=status status=8
+	CREATE_QP: 0 | fails | rping | on=admin kind=15 do=forge offset=4 value=0
+	CREATE_QP: too large | fails | rping | on=admin kind=15 do=forge offset=4 value=0x1000001
+	CREATE_QP: in use | fails | rping | on=admin kind=15 do=forge offset=4 value=@target
+	CREATE_CQ: 0 | fails | rping | on=admin kind=7 do=forge offset=4 value=0
+	CREATE_CQ: too large | fails | rping | on=admin kind=7 do=forge offset=4 value=0xffffffff
+	CREATE_CQ: in use | fails | rping | on=admin kind=7 do=forge offset=4 value=@cq
+	admin: twice | stays | rping | on=admin do=repeat times=20
+	admin: late | stays | rping | on=admin kind=15 do=late delay-ms=1500
+	admin: lost | fails | rping | on=admin kind=15 do=lose
+	interrupts lost | either | traffic | on=interrupt do=lose times=30
+	interrupts twice | stays | traffic | on=interrupt do=repeat times=100
+	LIMITS: doorbell pages | stays | probe | on=register object=0x0c do=forge offset=2 size=2 value=65535 times=0
+	LIMITS: vectors | stays | probe | on=register object=0x0c do=forge size=2 value=65535 times=0
+	fatal | fails | traffic | on=completion object=@target do=fatal value=6
+	vanished | fails | traffic | on=completion object=@initiator do=vanish
+	END
+}
+
+by_traffic() {
+	:
+}
+
+by_kill() {
+	kill -KILL "$program"
+}
+
+by_link() {
+	link false
+	link true
+}
+
+by_rping() {
+	(short_rping) >/dev/null 2>&1 &
+}
+
+by_disconnect() {
+	disconnect
+}
+
+by_probe() {
+	echo "$unbound" >/sys/bus/pci/drivers/rnic/unbind
+	echo "$unbound" >/sys/bus/pci/drivers/rnic/bind
+	set_up_unbound
+	await_lies 0
+}
+
+# step_fails WHAT: with all that tells why; its status is a failure.
+step_fails() {
+	echo "error: $step: $1; $begun to $(now)"
+	echo "--- the kernel's log of the step"
+	log | tail -n 60
+	echo "--- in uninterruptible sleep"
+	say_asleep
+	rdma resource show qp
+	failed_steps="$failed_steps${failed_steps:+, }$step"
+	return 1
+}
+
+# begin NAME
+begin() {
+	step=$1
+	begun=$(now)
+	begin_log "$step"
+}
+
+# try_lies EXPECTED CAUSE RULES-JSON SECONDS
+try_lies() {
+	expected=$1
+	lie "$3"
+	"by_$2"
+	await_lies "$4"
+	told=$(done_of_answer)
+}
+
+# The driver has had its time to find out.
+await_outcome() {
+	case $expected in
+	# The driver's patience with a command is 30 seconds.
+	fails) eventually 35 failed_since || step_fails "still in service" ;;
+	either) eventually 1 failed_since 2>/dev/null || true ;;
+	esac
+}
+
+# A driver that has failed often waits longer and longer before it tries again; it
+# begins anew when it is bound.
+rebind_now_and_then() {
+	failures=$((failures + 1))
+	[ $((failures % 4)) -ne 0 ] || {
+		unbind_driver
+		bind_driver
+	}
+}
+
+recover() {
+	eventually 45 in_service || step_fails "not back in service" || return
+	set_up_unbound
+	rebind_now_and_then
+}
+
+check_service() {
+	failed_since || {
+		service="stays in service"
+		return
+	}
+	service="out of service: $(why_failed)"
+	[ "$expected" != stays ] || step_fails "$service" || return
+	recover
+}
+
+# Traffic that begins anew shows that the adapter works, and is for the next lie.
+check_traffic() {
+	if traffic_goes_on; then
+		traffic="goes on"
+		return
+	fi
+	traffic="began anew"
+	stop_traffic || step_fails "programs do not end" || return
+	traffic_begins_anew || step_fails "no traffic afterwards"
+}
+
+end() {
+	await_outcome || return
+	tell_the_truth
+	check_service || return
+	stop_short_rping || step_fails "rping does not end" || return
+	check_traffic || return
+	eventually 10 none_asleep || step_fails "a task is not woken" || return
+	log_is_clean || step_fails "complaints of the kernel" || return
+	echo "ok: $step: $told; $service; traffic $traffic; $begun to $(now)"
+}
+
+# When many lies are over.
+check_all() {
+	step=$1
+	check_disk || step_fails "the disk gave back something else" || return
+	short_rping || step_fails "rping does not work"
+}
+
+# After a step that failed: a device that says itself that it has failed ends all
+# that waits for it, and the next lies can be told.
+rescue() {
+	begin_log rescue
+	lie '[ { "on": "register", "do": "fatal" } ]'
+	eventually 10 failed_since || fail "$step: it does not even fail"
+	tell_the_truth
+	eventually 45 in_service || fail "$step: not back in service"
+	set_up_unbound
+	stop_short_rping || fail "$step: rping does not end"
+	stop_traffic || fail "$step: programs do not end"
+	disconnect || fail "$step: a controller does not go away"
+	start_traffic || fail "$step: no traffic afterwards"
+	eventually 20 none_asleep || fail "$step: a task is not woken: $(say_asleep)"
+}
+
+run_lies() {
+	lies | grep -E "$ONLY" >/tmp/lies
+	while IFS='|' read -r name outcome cause rule <&3; do
+		begin "${name% }"
+		# shellcheck disable=SC2086 # words
+		set -- $outcome $cause "$(echo "$rule" | json_rules)"
+		try_lies "$@" 15
+		{ [ "$told" != 0 ] || step_fails "no event of the rule"; } &&
+			end || rescue
+	done 3</tmp/lies
+}
+
+# Several at a time.
+run_random_lies() {
+	awk -v seed="$SEED" -v count="$LIES" -f random-rules.awk >/tmp/random
+	at_once=5
+	from=1
+	while [ $from -le "$LIES" ]; do
+		sed -n "$from,$((from + at_once - 1))p" /tmp/random >/tmp/some
+		begin "random lies of seed $SEED from $from"
+		cat /tmp/some
+		try_lies either rping "$(json_rules </tmp/some)" 3
+		end || rescue
+		from=$((from + at_once))
+	done
+}
+
+unbound=$(basename "$(readlink -f "/sys/class/infiniband/$(rdma_device)/device")")
+failures=0
+failed_steps=
+echo 40 >/proc/sys/kernel/hung_task_timeout_secs
+lend
+start_traffic || fail "no traffic"
+say "the lies at $(now)"
+run_lies
+check_all "all lies" || rescue
+say "$LIES random lies of seed $SEED at $(now)"
+run_random_lies
+check_all "all random lies" || rescue
+say "done at $(now)"
+stop_traffic || fail "programs do not end"
+take_back
+signal over
+[ -z "$failed_steps" ] || fail "$failed_steps"
