@@ -27,7 +27,10 @@
  *	mmap(NULL, db_mmap_length, PROT_READ | PROT_WRITE, MAP_SHARED, cmd_fd,
  *	     db_mmap_key)
  * (PROT_READ for RNIC_DB_CLOCK), and finds the RNIC_DB_* registers at
- * db_offset in the mapping.
+ * db_offset in the mapping. If state_mmap_length is not 0, it finds a struct
+ * rnic_state_page at the beginning of
+ *	mmap(NULL, state_mmap_length, PROT_READ, MAP_SHARED, cmd_fd,
+ *	     state_mmap_key)
  */
 struct rnic_uresp_alloc_ucontext {
 	__aligned_u64 db_mmap_key;	/* offset to give to mmap() */
@@ -43,7 +46,12 @@ struct rnic_uresp_alloc_ucontext {
 	__u16 max_recv_sge;
 	__u16 max_read_sge;
 	__u32 max_srq_wr;		/* per S-RQ; 0: none */
-	__u32 reserved;
+	__u32 state_mmap_length;
+	__aligned_u64 state_mmap_key;	/* offset to give to mmap() */
+};
+
+struct rnic_state_page {
+	__u32 failed;		/* not 0: nothing that is posted completes */
 };
 
 /* UVERBS_METHOD_QUERY_CONTEXT: the answer to alloc_ucontext once more. */

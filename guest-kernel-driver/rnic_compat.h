@@ -6,6 +6,7 @@
 #ifndef RNIC_COMPAT_H
 #define RNIC_COMPAT_H
 
+#include <linux/mm.h>
 #include <rdma/ib_umem.h>
 #include <rdma/ib_verbs.h>
 #include <rdma/uverbs_ioctl.h>
@@ -65,6 +66,14 @@ static inline struct ib_udata *rnic_dmabuf_udata(RNIC_DMABUF_UDATA *attrs)
 static inline struct ib_udata *rnic_dmabuf_udata(RNIC_DMABUF_UDATA *udata)
 {
 	return udata;
+}
+#endif
+
+#ifndef RNIC_HAVE_VM_FLAGS_CLEAR
+static inline void vm_flags_clear(struct vm_area_struct *vma,
+				  unsigned long flags)
+{
+	vma->vm_flags &= ~flags;
 }
 #endif
 

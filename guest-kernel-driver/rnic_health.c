@@ -16,6 +16,7 @@
 #include "rnic_function.h"
 #include "rnic_health.h"
 #include "rnic_netdev.h"
+#include "rnic_state_page.h"
 #include "rnic_verbs.h"
 
 #define RNIC_HEALTH_INTERVAL	(2 * HZ)
@@ -126,8 +127,10 @@ static bool rnic_reset_failed(struct rnic_dev *dev, u32 *health)
 		rnic_write32(dev, RNIC_REG_CONTROL, RNIC_CONTROL_RESET);
 	}
 	spin_unlock_irqrestore(&dev->failure_lock, irq_flags);
-	if (first)
+	if (first) {
+		rnic_state_page_set_failed(dev);
 		rnic_admin_abort(dev);
+	}
 	return first;
 }
 

@@ -13,6 +13,7 @@
 #include "rnic_netdev.h"
 #include "rnic_notify.h"
 #include "rnic_start.h"
+#include "rnic_state_page.h"
 
 #define RNIC_RESET_TIMEOUT_US	(2 * USEC_PER_SEC)
 
@@ -209,6 +210,7 @@ static void rnic_free(struct rnic_dev *dev)
 	rnic_health_free(dev);
 	rnic_netdev_free(dev);
 	rnic_ib_free(dev);
+	rnic_state_page_free(dev);
 	ib_dealloc_device(&dev->ibdev);
 }
 
@@ -225,6 +227,9 @@ struct rnic_dev *rnic_start(struct pci_dev *pdev,
 	rnic_netdev_init(dev);
 	rnic_health_init(dev);
 	rnic_ib_init(dev);
+	ret = rnic_state_page_alloc(dev);
+	if (ret)
+		goto err_free;
 	ret = rnic_pci_init(dev);
 	if (ret)
 		goto err_free;

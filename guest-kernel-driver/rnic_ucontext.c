@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * rnic: processes' contexts and the doorbell pages mapped into them.
+ * rnic: processes' contexts, the doorbell pages mapped into them, and the page that
+ * tells them that the device has failed.
  *
  * Where pages are larger than doorbell pages a process is given as many of the
  * latter as make one of the former, and uses the first: it can then reach
@@ -13,16 +14,20 @@
 #include <rdma/uverbs_named_ioctl.h>
 
 #include "rnic.h"
+#include "rnic_state_page.h"
 #include "rnic_udata.h"
 #include "rnic_verbs.h"
 
 /* Doorbell pages in a page. */
 #define RNIC_DOORBELL_GROUP	(PAGE_SIZE / RNIC_DOORBELL_PAGE_SIZE)
 
+/* Group 0 has the kernel's page, which no process maps. */
+#define RNIC_NO_DOORBELL_GROUP	0
+
 struct rnic_mmap_entry {
 	struct rdma_user_mmap_entry entry;
 	struct rnic_dev *dev;
-	unsigned int group;
+	unsigned int group;	/* RNIC_NO_DOORBELL_GROUP: the state page */
 };
 
 static struct rnic_mmap_entry *
@@ -64,7 +69,6 @@ void rnic_doorbells_init(struct rnic_dev *dev)
 			      RNIC_DOORBELL_GROUP);
 }
 
-/* Group 0 has the kernel's page. */
 static int rnic_doorbell_group_get(struct rnic_dev *dev)
 {
 	int group;
@@ -80,30 +84,51 @@ static int rnic_doorbell_group_get(struct rnic_dev *dev)
 	return group;
 }
 
-static int rnic_doorbell_map_offer(struct rnic_dev *dev,
-				   struct rnic_ucontext *uc)
+static void rnic_doorbell_group_put(struct rnic_dev *dev, unsigned int group)
 {
-	struct rnic_mmap_entry *entry;
-	int group = rnic_doorbell_group_get(dev);
+	if (group != RNIC_NO_DOORBELL_GROUP)
+		ida_free(&dev->doorbell_pages, group);
+}
+
+/* The entry has the group; with an error it is given up. */
+static struct rdma_user_mmap_entry *
+rnic_map_offer(struct rnic_dev *dev, struct rnic_ucontext *uc,
+	       unsigned int group)
+{
+	struct rnic_mmap_entry *mine = kzalloc(sizeof(*mine), GFP_KERNEL);
 	int ret;
+
+	if (!mine) {
+		rnic_doorbell_group_put(dev, group);
+		return ERR_PTR(-ENOMEM);
+	}
+	mine->dev = dev;
+	mine->group = group;
+	ret = rdma_user_mmap_entry_insert(&uc->ibucontext, &mine->entry,
+					  PAGE_SIZE);
+	if (ret) {
+		rnic_mmap_free(&mine->entry);
+		return ERR_PTR(ret);
+	}
+	return &mine->entry;
+}
+
+static int rnic_ucontext_offer_maps(struct rnic_dev *dev,
+				    struct rnic_ucontext *uc)
+{
+	int group = rnic_doorbell_group_get(dev);
 
 	if (group < 0)
 		return group;
-	entry = kzalloc(sizeof(*entry), GFP_KERNEL);
-	if (!entry) {
-		ida_free(&dev->doorbell_pages, group);
-		return -ENOMEM;
-	}
-	entry->dev = dev;
-	entry->group = group;
-	ret = rdma_user_mmap_entry_insert(&uc->ibucontext, &entry->entry,
-					  PAGE_SIZE);
-	if (ret) {
-		rnic_mmap_free(&entry->entry);
-		return ret;
-	}
-	uc->doorbell_entry = &entry->entry;
 	uc->doorbell_page = group * RNIC_DOORBELL_GROUP;
+	uc->doorbell_entry = rnic_map_offer(dev, uc, group);
+	if (IS_ERR(uc->doorbell_entry))
+		return PTR_ERR(uc->doorbell_entry);
+	uc->state_entry = rnic_map_offer(dev, uc, RNIC_NO_DOORBELL_GROUP);
+	if (IS_ERR(uc->state_entry)) {
+		rdma_user_mmap_entry_remove(uc->doorbell_entry);
+		return PTR_ERR(uc->state_entry);
+	}
 	return 0;
 }
 
@@ -123,6 +148,8 @@ rnic_ucontext_describe(struct rnic_dev *dev, struct rnic_ucontext *uc)
 		.max_recv_sge = dev->limits.max_recv_sge,
 		.max_read_sge = dev->limits.max_read_sge,
 		.max_srq_wr = dev->limits.max_srq_wr,
+		.state_mmap_length = PAGE_SIZE,
+		.state_mmap_key = rdma_user_mmap_get_offset(uc->state_entry),
 	};
 }
 
@@ -133,15 +160,18 @@ int rnic_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata)
 	struct rnic_uresp_alloc_ucontext response;
 	int ret;
 
+	/* The one that takes its place is the one to open. */
+	if (rnic_failed(dev))
+		return -EIO;
 	ret = rnic_udata_none(udata);
 	if (!ret)
-		ret = rnic_doorbell_map_offer(dev, uc);
+		ret = rnic_ucontext_offer_maps(dev, uc);
 	if (ret)
 		return ret;
 	response = rnic_ucontext_describe(dev, uc);
 	ret = rnic_udata_answer(udata, &response, sizeof(response));
 	if (ret)
-		rdma_user_mmap_entry_remove(uc->doorbell_entry);
+		rnic_dealloc_ucontext(ibuc);
 	return ret;
 }
 
@@ -164,7 +194,7 @@ ADD_UVERBS_ATTRIBUTES_SIMPLE(
 	UVERBS_METHOD_QUERY_CONTEXT,
 	UVERBS_ATTR_PTR_OUT(RNIC_ATTR_QUERY_CONTEXT_RESP,
 			    UVERBS_ATTR_STRUCT(struct rnic_uresp_alloc_ucontext,
-					       reserved),
+					       state_mmap_length),
 			    UA_MANDATORY));
 
 const struct uapi_definition rnic_uapi_definitions[] = {
@@ -174,12 +204,17 @@ const struct uapi_definition rnic_uapi_definitions[] = {
 
 void rnic_dealloc_ucontext(struct ib_ucontext *ibuc)
 {
+	rdma_user_mmap_entry_remove(to_rnic_ucontext(ibuc)->state_entry);
 	rdma_user_mmap_entry_remove(to_rnic_ucontext(ibuc)->doorbell_entry);
 }
 
-/* The core unmaps what rdma_user_mmap_io() mapped; there is nothing else. */
+/*
+ * The device goes, for all processes. The core unmaps what rdma_user_mmap_io()
+ * mapped; the state page stays.
+ */
 void rnic_disassociate_ucontext(struct ib_ucontext *ibuc)
 {
+	rnic_state_page_set_failed(to_rnic_dev(ibuc->device));
 }
 
 int rnic_mmap(struct ib_ucontext *ibuc, struct vm_area_struct *vma)
@@ -193,10 +228,15 @@ int rnic_mmap(struct ib_ucontext *ibuc, struct vm_area_struct *vma)
 	if (!entry)
 		return -EINVAL;
 	group = to_rnic_mmap_entry(entry)->group;
-	ret = rdma_user_mmap_io(ibuc, vma,
-				PHYS_PFN(rnic_doorbell_address(dev, group)),
-				PAGE_SIZE, pgprot_noncached(vma->vm_page_prot),
-				entry);
+	if (group == RNIC_NO_DOORBELL_GROUP)
+		ret = rnic_state_page_map(dev, vma);
+	else
+		ret = rdma_user_mmap_io(ibuc, vma,
+					PHYS_PFN(rnic_doorbell_address(dev,
+								       group)),
+					PAGE_SIZE,
+					pgprot_noncached(vma->vm_page_prot),
+					entry);
 	rdma_user_mmap_entry_put(entry);
 	return ret;
 }
@@ -206,6 +246,6 @@ void rnic_mmap_free(struct rdma_user_mmap_entry *entry)
 {
 	struct rnic_mmap_entry *mine = to_rnic_mmap_entry(entry);
 
-	ida_free(&mine->dev->doorbell_pages, mine->group);
+	rnic_doorbell_group_put(mine->dev, mine->group);
 	kfree(mine);
 }

@@ -22,6 +22,7 @@ struct uapi_definition;
 struct rnic_ucontext {
 	struct ib_ucontext ibucontext;
 	struct rdma_user_mmap_entry *doorbell_entry;
+	struct rdma_user_mmap_entry *state_entry;
 	u32 doorbell_page;
 };
 

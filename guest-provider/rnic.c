@@ -41,6 +41,15 @@ static int rnic_query_port(struct ibv_context *context, uint8_t port,
 	return ibv_cmd_query_port(context, port, attr, &cmd, sizeof(cmd));
 }
 
+/* Of a kernel that has no state page. */
+static const struct rnic_state_page never_failed;
+
+static void unmap_state(struct rnic_context *ctx)
+{
+	if (ctx->state != &never_failed)
+		munmap((void *)ctx->state, ctx->attr.state_mmap_length);
+}
+
 static void rnic_free_context(struct ibv_context *context)
 {
 	struct rnic_context *ctx = to_rctx(context);
@@ -49,6 +58,7 @@ static void rnic_free_context(struct ibv_context *context)
 	for (i = 0; i < RNIC_QP_TABLE_SIZE; i++)
 		free(ctx->qp_table[i]);
 	pthread_mutex_destroy(&ctx->qp_table_mutex);
+	unmap_state(ctx);
 	munmap(ctx->db_map, ctx->attr.db_mmap_length);
 	verbs_uninit_context(&ctx->vctx);
 	free(ctx);
@@ -113,6 +123,21 @@ static int map_doorbells(struct rnic_context *ctx, int cmd_fd)
 	return 0;
 }
 
+static int map_state(struct rnic_context *ctx, int cmd_fd)
+{
+	void *page;
+
+	ctx->state = &never_failed;
+	if (ctx->attr.state_mmap_length < sizeof(*ctx->state))
+		return 0;
+	page = mmap(NULL, ctx->attr.state_mmap_length, PROT_READ, MAP_SHARED,
+		    cmd_fd, ctx->attr.state_mmap_key);
+	if (page == MAP_FAILED)
+		return errno;
+	ctx->state = page;
+	return 0;
+}
+
 /* The kernel's part of it is there, and the answer in ctx->attr. */
 static int start_context(struct rnic_context *ctx, int cmd_fd)
 {
@@ -120,6 +145,11 @@ static int start_context(struct rnic_context *ctx, int cmd_fd)
 
 	if (ret)
 		return ret;
+	ret = map_state(ctx, cmd_fd);
+	if (ret) {
+		munmap(ctx->db_map, ctx->attr.db_mmap_length);
+		return ret;
+	}
 	pthread_mutex_init(&ctx->qp_table_mutex, NULL);
 	verbs_set_ops(&ctx->vctx, &rnic_context_ops);
 	return 0;

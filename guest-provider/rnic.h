@@ -76,6 +76,7 @@ struct rnic_context {
 	struct rnic_uresp_alloc_ucontext attr;	/* features and limits */
 	void *db_map;
 	void *db;		/* RNIC_DB_* registers, in db_map */
+	const struct rnic_state_page *state;	/* a mapping, or the kernel has none */
 	_Atomic(int64_t) wallclock_offset;	/* see rnic_clock.c */
 	_Atomic(uint64_t) wallclock_checked;
 
@@ -224,6 +225,15 @@ static inline bool rnic_has_feature(struct rnic_context *ctx, uint64_t feature)
 	return (ctx->attr.features & feature) == feature;
 }
 
+/*
+ * 0, or the errno of posting to a device that has failed or gone: it would never
+ * complete. Of what was posted before, the kernel's DEVICE_FATAL event tells.
+ */
+static inline int rnic_check_device(const struct rnic_context *ctx)
+{
+	return *(const volatile uint32_t *)&ctx->state->failed ? EIO : 0;
+}
+
 /* rnic_pd.c */
 struct ibv_pd *rnic_alloc_pd(struct ibv_context *context);
 int rnic_dealloc_pd(struct ibv_pd *ibpd);
@@ -321,6 +331,8 @@ int rnic_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
 		   struct ibv_recv_wr **bad_wr);
 int rnic_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr,
 		       struct ibv_recv_wr **bad_wr);
+/* 0, or the errno of posting to the QP now. */
+int rnic_check_post(const struct ibv_qp *ibqp);
 uint64_t rnic_send_ops(struct rnic_context *ctx);
 
 /* Building the next WQE of qp->sq; all with qp->sq.lock held. */

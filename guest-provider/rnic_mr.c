@@ -154,8 +154,9 @@ int rnic_bind_mw(struct ibv_qp *ibqp, struct ibv_mw *ibmw,
 	struct rnic_qp *qp = to_rqp(ibqp);
 	int ret;
 
-	if (ibqp->state == IBV_QPS_RESET)
-		return EINVAL;
+	ret = rnic_check_post(ibqp);
+	if (ret)
+		return ret;
 
 	rnic_wq_lock(&qp->sq);
 	qp->next = qp->sq.producer;

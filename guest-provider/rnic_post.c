@@ -402,20 +402,28 @@ static int build_send(struct rnic_qp *qp, const struct ibv_send_wr *wr)
 	return op->kind & OP_DATA ? add_data(qp, op, wr) : 0;
 }
 
+/*
+ * In every state but RESET the device knows what to do: it holds what is posted
+ * before the connection and flushes what comes after it.
+ */
+int rnic_check_post(const struct ibv_qp *ibqp)
+{
+	if (ibqp->state == IBV_QPS_RESET)
+		return EINVAL;
+	return rnic_check_device(to_rctx(ibqp->context));
+}
+
 int rnic_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
 		   struct ibv_send_wr **bad_wr)
 {
 	struct rnic_qp *qp = to_rqp(ibqp);
 	uint32_t end;
-	int ret = 0;
+	int ret;
 
-	/*
-	 * In every state but this the device knows what to do: it holds what
-	 * is posted before the connection and flushes what comes after it.
-	 */
-	if (ibqp->state == IBV_QPS_RESET) {
+	ret = rnic_check_post(ibqp);
+	if (ret) {
 		*bad_wr = wr;
-		return EINVAL;
+		return ret;
 	}
 
 	rnic_wq_lock(&qp->sq);
@@ -485,9 +493,11 @@ static int post_recvs(struct rnic_wq *rq, struct ibv_recv_wr *wr,
 int rnic_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
 		   struct ibv_recv_wr **bad_wr)
 {
-	if (ibqp->state == IBV_QPS_RESET) {
+	int ret = rnic_check_post(ibqp);
+
+	if (ret) {
 		*bad_wr = wr;
-		return EINVAL;
+		return ret;
 	}
 	return post_recvs(&to_rqp(ibqp)->rq, wr, bad_wr);
 }
@@ -495,5 +505,11 @@ int rnic_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
 int rnic_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr,
 		       struct ibv_recv_wr **bad_wr)
 {
+	int ret = rnic_check_device(to_rctx(ibsrq->context));
+
+	if (ret) {
+		*bad_wr = wr;
+		return ret;
+	}
 	return post_recvs(&to_rsrq(ibsrq)->wq, wr, bad_wr);
 }

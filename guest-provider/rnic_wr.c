@@ -17,7 +17,7 @@ static void wr_start(struct ibv_qp_ex *ibqp)
 
 	rnic_wq_lock(&qp->sq);
 	qp->next = qp->sq.producer;
-	qp->wr_err = ibqp->qp_base.state == IBV_QPS_RESET ? EINVAL : 0;
+	qp->wr_err = rnic_check_post(&ibqp->qp_base);
 }
 
 static int wr_complete(struct ibv_qp_ex *ibqp)
