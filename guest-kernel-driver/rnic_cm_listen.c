@@ -84,6 +84,7 @@ struct rnic_listener *rnic_listener_get(struct rnic_dev *dev, u64 cookie,
 static int rnic_listen_on(struct rnic_dev *dev, struct rnic_listener *listener,
 			  const struct rnic_cm_addr *addr, int backlog)
 {
+	const struct iw_cm_id *cm_id = listener->cm_id;
 	struct rnic_listen_endpoint *endpoint;
 	int ret;
 
@@ -92,6 +93,7 @@ static int rnic_listen_on(struct rnic_dev *dev, struct rnic_listener *listener,
 		return -ENOMEM;
 	endpoint->addr = *addr;
 	ret = rnic_cmd_cm_listen(dev, listener->cookie, addr, backlog,
+				 cm_id->tos_set ? cm_id->tos : 0,
 				 &endpoint->number);
 	if (ret)
 		kfree(endpoint);

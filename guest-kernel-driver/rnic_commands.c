@@ -490,7 +490,7 @@ int rnic_cmd_dealloc_stag(struct rnic_dev *dev, u32 stag)
 }
 
 int rnic_cmd_cm_listen(struct rnic_dev *dev, u64 cookie,
-		       const struct rnic_cm_addr *local, u32 backlog,
+		       const struct rnic_cm_addr *local, u32 backlog, u8 tos,
 		       u32 *listener)
 {
 	struct rnic_admin_command cmd;
@@ -499,6 +499,7 @@ int rnic_cmd_cm_listen(struct rnic_dev *dev, u64 cookie,
 	cmd.sqe.listen.cookie = cpu_to_le64(cookie);
 	cmd.sqe.listen.local = *local;
 	cmd.sqe.listen.backlog = cpu_to_le32(backlog);
+	cmd.sqe.listen.tos = tos;
 	return rnic_cmd_create(dev, &cmd, listener);
 }
 
@@ -530,6 +531,7 @@ int rnic_cmd_cm_connect(struct rnic_dev *dev,
 	cmd.sqe.connect.ord = cpu_to_le16(p->ord);
 	cmd.sqe.connect.local = p->local;
 	cmd.sqe.connect.remote = p->remote;
+	cmd.sqe.connect.tos = p->tos;
 	ret = rnic_cmd_set_private_data(&cmd, p->private_data,
 					p->private_data_length);
 	return ret ?: rnic_admin_execute(dev, &cmd);

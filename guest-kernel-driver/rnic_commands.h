@@ -109,6 +109,7 @@ struct rnic_connect_params {
 	u16 ord;
 	struct rnic_cm_addr local;
 	struct rnic_cm_addr remote;
+	u8 tos;
 	const void *private_data;
 	u16 private_data_length;
 };
@@ -195,7 +196,7 @@ int rnic_cmd_alloc_mw(struct rnic_dev *dev, u32 pdn, bool of_pd, u8 key,
 int rnic_cmd_dealloc_stag(struct rnic_dev *dev, u32 stag);
 
 int rnic_cmd_cm_listen(struct rnic_dev *dev, u64 cookie,
-		       const struct rnic_cm_addr *local, u32 backlog,
+		       const struct rnic_cm_addr *local, u32 backlog, u8 tos,
 		       u32 *listener);
 int rnic_cmd_cm_unlisten(struct rnic_dev *dev, u32 listener);
 int rnic_cmd_cm_connect(struct rnic_dev *dev,

@@ -93,7 +93,7 @@ typedef uint16_t __be16;
 
 #define RNIC_MAGIC		0x43494e52	/* "RNIC" */
 #define RNIC_ABI_MAJOR		1
-#define RNIC_ABI_MINOR		2
+#define RNIC_ABI_MINOR		3
 #define RNIC_NO_VECTOR		0xffffffff
 
 /* 15:0 MSI-X vectors, 31:16 doorbell pages in BAR 2 */
@@ -898,7 +898,8 @@ struct rnic_admin_sqe {
 			__le64 cookie;
 			struct rnic_cm_addr local; /* ip all zero: any */
 			__le32 backlog;
-			__le32 reserved;
+			__u8 tos;		/* of IP; ABI 1.3 */
+			__u8 reserved[3];
 		} listen;
 		struct {	/* CM_CONNECT -> number; bulk: private data */
 			__le64 cookie;
@@ -907,6 +908,8 @@ struct rnic_admin_sqe {
 			__le16 ord;
 			struct rnic_cm_addr local;
 			struct rnic_cm_addr remote;
+			__u8 tos;		/* of IP; ABI 1.3 */
+			__u8 reserved[7];
 		} connect;
 		struct {	/* CM_ACCEPT, CM_REJECT; bulk: private data */
 			__le64 cookie;

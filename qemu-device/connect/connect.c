@@ -147,6 +147,7 @@ enum rnic_admin_status rnic_cm_connect(RnicState *s,
         return RNIC_ST_INVALID_STATE_CHANGE;
     }
     ep->cookie = le64_to_cpu(sqe->connect.cookie);
+    ep->tos = sqe->connect.tos;
     ep->policy = policy;
     ep->request = request;
     dialed = rnic_endpoint_start_initiator(ep);

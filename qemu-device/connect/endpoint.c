@@ -388,7 +388,7 @@ RnicFabricStatus rnic_endpoint_start_initiator(RnicEndpoint *ep)
     RnicFabricStatus status;
 
     ep->dial = rnic_fabric_dial(ep->s->fabric, &ep->local, &ep->remote,
-                                on_dialed, ep, &status);
+                                ep->tos, on_dialed, ep, &status);
     if (ep->dial) {
         endpoint_set_state(ep, RNIC_EP_DIALING, START_TIMEOUT_MS);
     }

@@ -22,6 +22,7 @@ typedef struct RnicListener {
     uint32_t number;
     uint64_t cookie;
     uint32_t backlog;
+    uint8_t tos;
     uint32_t pending;           /* endpoints not yet accepted or rejected */
     RnicAddr local;
     RnicFabricListener *fabric_listener;        /* NULL: not yet */
@@ -70,6 +71,7 @@ struct RnicEndpoint {
     RnicFabricDial *dial;       /* until it has become a transport */
     RnicTransport *transport;
     bool incoming;              /* the peer began */
+    uint8_t tos;                /* of what is dialed */
     RnicListener *listener;     /* responder, until accepted or rejected */
     RnicQp *qp;                 /* claimed */
     RnicQpClaim claim;

@@ -68,8 +68,8 @@ void rnic_listener_release(RnicEndpoint *ep)
 static bool listener_try(RnicListener *l, RnicFabricStatus *status)
 {
     l->fabric_listener = rnic_fabric_listen(l->s->fabric, &l->local,
-                                            l->backlog, listener_accept, l,
-                                            status);
+                                            l->backlog, l->tos,
+                                            listener_accept, l, status);
     if (l->fabric_listener) {
         trace_rnic_cm_listen(l->number, l->local.port);
     }
@@ -159,6 +159,7 @@ enum rnic_admin_status rnic_cm_listen(RnicAdminRequest *q)
     l->s = s;
     l->cookie = le64_to_cpu(sqe->listen.cookie);
     l->backlog = MIN(MAX(backlog, BACKLOG_MIN), BACKLOG_MAX);
+    l->tos = sqe->listen.tos;
     l->local = local;
     if (listener_try(l, &status)) {
         q->cqe.number = cpu_to_le32(l->number);

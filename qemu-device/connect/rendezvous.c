@@ -143,7 +143,7 @@ static RnicFabricStatus rendezvous_try(RnicRendezvous *r)
 {
     RnicFabricStatus status;
 
-    r->listener = rnic_fabric_listen(r->s->fabric, &r->local, BACKLOG,
+    r->listener = rnic_fabric_listen(r->s->fabric, &r->local, BACKLOG, 0,
                                      rendezvous_accept, r, &status);
     if (r->listener) {
         trace_rnic_direct_listen(r->local.port);

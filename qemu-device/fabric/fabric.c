@@ -88,7 +88,7 @@ static void fabric_close(RnicFabric *f, int fd)
 /* ---------------------------------------------------------------- dial */
 
 RnicFabricDial *rnic_fabric_dial(RnicFabric *f, const RnicAddr *local,
-                                 const RnicAddr *remote,
+                                 const RnicAddr *remote, uint8_t tos,
                                  RnicFabricDialed *dialed, void *opaque,
                                  RnicFabricStatus *status)
 {
@@ -96,7 +96,7 @@ RnicFabricDial *rnic_fabric_dial(RnicFabric *f, const RnicAddr *local,
     RnicFabricDial *dial;
 
     *status = RNIC_FABRIC_OK;
-    dial = RNIC_FABRIC_GET_CLASS(f)->dial(f, local, remote, status);
+    dial = RNIC_FABRIC_GET_CLASS(f)->dial(f, local, remote, tos, status);
     if (dial) {
         dial->fabric = RNIC_FABRIC(object_ref(OBJECT(f)));
         dial->dialed = dialed;
@@ -218,7 +218,7 @@ void rnic_fabric_deliver(RnicFabricListener *l, RnicTransport *t,
 }
 
 RnicFabricListener *rnic_fabric_listen(RnicFabric *f, const RnicAddr *local,
-                                       unsigned backlog,
+                                       unsigned backlog, uint8_t tos,
                                        RnicFabricAccept *accept, void *opaque,
                                        RnicFabricStatus *status)
 {
@@ -227,7 +227,7 @@ RnicFabricListener *rnic_fabric_listen(RnicFabric *f, const RnicAddr *local,
 
     *status = RNIC_FABRIC_OK;
     l = RNIC_FABRIC_GET_CLASS(f)->listen(
-        f, local, MIN(MAX(backlog, BACKLOG_MIN), BACKLOG_MAX), status);
+        f, local, MIN(MAX(backlog, BACKLOG_MIN), BACKLOG_MAX), tos, status);
     trace_rnic_fabric_listen(l, rnic_ip_text(local->ip, text), local->port,
                              *status);
     if (l) {

@@ -87,13 +87,15 @@ struct RnicFabricClass {
 
     /* Of g_new0(), with the socket; or NULL and *@status. */
     RnicFabricDial *(*dial)(RnicFabric *f, const RnicAddr *local,
-                            const RnicAddr *remote, RnicFabricStatus *status);
+                            const RnicAddr *remote, uint8_t tos,
+                            RnicFabricStatus *status);
     /* Free all but the structure and the socket. */
     void (*dial_cleanup)(RnicFabricDial *dial);
 
     /* Of g_new0(), with the non-blocking socket; or NULL and *@status. */
     RnicFabricListener *(*listen)(RnicFabric *f, const RnicAddr *local,
-                                  unsigned backlog, RnicFabricStatus *status);
+                                  unsigned backlog, uint8_t tos,
+                                  RnicFabricStatus *status);
     /* Takes @fd, a connection, and calls rnic_fabric_deliver() if it is good. */
     void (*accepted)(RnicFabricListener *listener, int fd);
     /* Free all but the structure and the socket. */
@@ -113,22 +115,23 @@ RnicFabric *rnic_fabric_new_default(Object *parent, Error **errp);
 
 /*
  * Start to connect from @local (ip all zero: the fabric chooses) to @remote.
- * @dialed is called once, never from within; the attempt is gone then.  NULL
- * and *@status if it cannot begin.
+ * @tos is the type of service or traffic class of its packets, where the fabric
+ * has packets.  @dialed is called once, never from within; the attempt is gone
+ * then.  NULL and *@status if it cannot begin.
  */
 RnicFabricDial *rnic_fabric_dial(RnicFabric *f, const RnicAddr *local,
-                                 const RnicAddr *remote,
+                                 const RnicAddr *remote, uint8_t tos,
                                  RnicFabricDialed *dialed, void *opaque,
                                  RnicFabricStatus *status);
 /* Give the attempt up: @dialed is not called. */
 void rnic_fabric_cancel(RnicFabric *f, RnicFabricDial *dial);
 
 /*
- * Listen on @local (ip all zero: every address of the fabric).  NULL and
- * *@status on failure; BUSY: the same call may succeed in a moment.
+ * Listen on @local (ip all zero: every address of the fabric); @tos as above.
+ * NULL and *@status on failure; BUSY: the same call may succeed in a moment.
  */
 RnicFabricListener *rnic_fabric_listen(RnicFabric *f, const RnicAddr *local,
-                                       unsigned backlog,
+                                       unsigned backlog, uint8_t tos,
                                        RnicFabricAccept *accept, void *opaque,
                                        RnicFabricStatus *status);
 void rnic_fabric_unlisten(RnicFabric *f, RnicFabricListener *listener);

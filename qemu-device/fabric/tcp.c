@@ -208,6 +208,19 @@ static void tcp_set_keepalive(const RnicFabricTcp *tcp, int fd)
     tcp_set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
 }
 
+/* @address: of either end.  What the host does not allow is left as it is. */
+static void tcp_set_tos(int fd, const RnicAddr *address, uint8_t tos)
+{
+    if (!tos) {
+        return;
+    }
+    if (rnic_ip_is_v4(address->ip)) {
+        tcp_set_option(fd, IPPROTO_IP, IP_TOS, tos);
+    } else {
+        tcp_set_option(fd, IPPROTO_IPV6, IPV6_TCLASS, tos);
+    }
+}
+
 static bool tcp_uses_tls(const RnicFabricTcp *tcp)
 {
     return tcp->tls_creds || tcp->tls_client_creds;
@@ -227,7 +240,7 @@ static int tcp_bind_local(int fd, const RnicAddr *from)
 
 /* @from: any-address if the host is to choose.  -1 with errno. */
 static int tcp_connect_from(const RnicFabricTcp *tcp, const RnicAddr *from,
-                            const RnicAddr *to)
+                            const RnicAddr *to, uint8_t tos)
 {
     int fd = rnic_fabric_socket(tcp_family(to));
 
@@ -236,6 +249,7 @@ static int tcp_connect_from(const RnicFabricTcp *tcp, const RnicAddr *from,
     }
     socket_set_nodelay(fd);
     tcp_set_keepalive(tcp, fd);
+    tcp_set_tos(fd, to, tos);
     if ((!rnic_ip_is_any(from->ip) && tcp_bind_local(fd, from) < 0) ||
         (tcp_socket_at(fd, connect, to) < 0 && errno != EINPROGRESS)) {
         rnic_descriptors_close(fd);
@@ -336,7 +350,8 @@ static void tcp_dial_writable(void *opaque)
 
 /* A socket that is connecting, or -1 and *@status. */
 static int tcp_begin_connect(RnicFabricTcp *tcp, const RnicAddr *local,
-                             const RnicAddr *to, RnicFabricStatus *status)
+                             const RnicAddr *to, uint8_t tos,
+                             RnicFabricStatus *status)
 {
     bool any = rnic_ip_is_any(local->ip);
     RnicAddr from = { };
@@ -350,10 +365,10 @@ static int tcp_begin_connect(RnicFabricTcp *tcp, const RnicAddr *local,
         *status = RNIC_FABRIC_UNREACHABLE;
         return -1;
     }
-    fd = tcp_connect_from(tcp, &from, to);
+    fd = tcp_connect_from(tcp, &from, to, tos);
     if (fd < 0 && from.port && tcp_is_port_trouble(errno)) {
         from.port = 0;
-        fd = tcp_connect_from(tcp, &from, to);
+        fd = tcp_connect_from(tcp, &from, to, tos);
     }
     if (fd < 0) {
         trace_rnic_err_fabric_host("dial", errno);
@@ -363,7 +378,7 @@ static int tcp_begin_connect(RnicFabricTcp *tcp, const RnicAddr *local,
 }
 
 static RnicFabricDial *fabric_tcp_dial(RnicFabric *f, const RnicAddr *local,
-                                       const RnicAddr *remote,
+                                       const RnicAddr *remote, uint8_t tos,
                                        RnicFabricStatus *status)
 {
     RnicFabricTcp *tcp = RNIC_FABRIC_TCP(f);
@@ -380,7 +395,7 @@ static RnicFabricDial *fabric_tcp_dial(RnicFabric *f, const RnicAddr *local,
         *status = RNIC_FABRIC_OUTSIDE_MAP;
         return NULL;
     }
-    fd = tcp_begin_connect(tcp, local, &to, status);
+    fd = tcp_begin_connect(tcp, local, &to, tos, status);
     if (fd < 0) {
         return NULL;
     }
@@ -505,7 +520,7 @@ static int tcp_listen_at_or_v4(RnicAddr *host, unsigned backlog)
 
 static RnicFabricListener *fabric_tcp_listen(RnicFabric *f,
                                              const RnicAddr *local,
-                                             unsigned backlog,
+                                             unsigned backlog, uint8_t tos,
                                              RnicFabricStatus *status)
 {
     RnicFabricTcp *tcp = RNIC_FABRIC_TCP(f);
@@ -533,6 +548,8 @@ static RnicFabricListener *fabric_tcp_listen(RnicFabric *f,
         }
         return NULL;
     }
+    /* Connections have it from their listener. */
+    tcp_set_tos(fd, &host, tos);
     l = g_new0(TcpListener, 1);
     l->listener.fd = fd;
     l->backlog = backlog;

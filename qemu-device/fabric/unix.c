@@ -292,7 +292,7 @@ static int unix_new_named(RnicFabricUnix *u, RnicAddr *local)
 
 /* The guest has to say which of its addresses it dials from. */
 static RnicFabricDial *fabric_unix_dial(RnicFabric *f, const RnicAddr *local,
-                                        const RnicAddr *remote,
+                                        const RnicAddr *remote, uint8_t tos,
                                         RnicFabricStatus *status)
 {
     RnicFabricUnix *u = RNIC_FABRIC_UNIX(f);
@@ -470,7 +470,7 @@ static void unix_remove_file(const UnixListener *l)
 
 static RnicFabricListener *fabric_unix_listen(RnicFabric *f,
                                               const RnicAddr *local,
-                                              unsigned backlog,
+                                              unsigned backlog, uint8_t tos,
                                               RnicFabricStatus *status)
 {
     RnicFabricUnix *u = RNIC_FABRIC_UNIX(f);

@@ -5,6 +5,10 @@
  */
 #include "qemu/osdep.h"
 #include <netinet/tcp.h>
+#include <linux/inet_diag.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <linux/sock_diag.h>
 #include "qemu/units.h"
 #include "tests/qtest/rnic/lib/connection.h"
 
@@ -227,6 +231,79 @@ static void test_asks_after_vanished_peers(void)
     }
 }
 
+/* ------------------------------------------------------- type of service */
+
+/*
+ * The type of service of the other end of the peer's socket, the device's, as the
+ * host's socket diagnosis tells (sock_diag(7)).
+ */
+static uint8_t device_tos(const Connection *c)
+{
+    struct {
+        struct nlmsghdr header;
+        struct inet_diag_req_v2 request;
+    } ask = {
+        .header = {
+            .nlmsg_len = sizeof(ask),
+            .nlmsg_type = SOCK_DIAG_BY_FAMILY,
+            .nlmsg_flags = NLM_F_REQUEST,
+        },
+        .request = {
+            .sdiag_family = AF_INET,
+            .sdiag_protocol = IPPROTO_TCP,
+            .idiag_ext = 1 << (INET_DIAG_TOS - 1),
+            .id = { .idiag_cookie = { INET_DIAG_NOCOOKIE, INET_DIAG_NOCOOKIE } },
+        },
+    };
+    struct sockaddr_in peer, device;
+    socklen_t length = sizeof(peer);
+    uint8_t answer[4096] QEMU_ALIGNED(8);
+    struct nlmsghdr *header = (struct nlmsghdr *)answer;
+    struct rtattr *attribute;
+    int fd, left;
+
+    g_assert_cmpint(getsockname(c->peer->fd, (struct sockaddr *)&peer, &length),
+                    ==, 0);
+    g_assert_cmpint(getpeername(c->peer->fd, (struct sockaddr *)&device, &length),
+                    ==, 0);
+    ask.request.id.idiag_src[0] = device.sin_addr.s_addr;
+    ask.request.id.idiag_sport = device.sin_port;
+    ask.request.id.idiag_dst[0] = peer.sin_addr.s_addr;
+    ask.request.id.idiag_dport = peer.sin_port;
+    fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
+    g_assert_cmpint(fd, >=, 0);
+    g_assert_cmpint(send(fd, &ask, sizeof(ask), 0), ==, sizeof(ask));
+    left = recv(fd, answer, sizeof(answer), 0);
+    close(fd);
+    g_assert_true(NLMSG_OK(header, left));
+    g_assert_cmpint(header->nlmsg_type, ==, SOCK_DIAG_BY_FAMILY);
+    left = header->nlmsg_len - NLMSG_LENGTH(sizeof(struct inet_diag_msg));
+    attribute = (struct rtattr *)(answer +
+                                  NLMSG_LENGTH(sizeof(struct inet_diag_msg)));
+    for (; RTA_OK(attribute, left); attribute = RTA_NEXT(attribute, left)) {
+        if (attribute->rta_type == INET_DIAG_TOS) {
+            return *(uint8_t *)RTA_DATA(attribute);
+        }
+    }
+    g_error("the host tells no type of service");
+}
+
+/* That of CM_CONNECT, or of the CM_LISTEN that the peer connects to. */
+static void test_type_of_service(void)
+{
+    static const uint8_t values[] = { 0, 0x08, 0x88 };
+
+    for (unsigned i = 0; i < 2 * G_N_ELEMENTS(values); i++) {
+        ConnectionOptions options = { .passive = i % 2 };
+        Connection *c = connection_prepare(&options);
+
+        c->r->tos = values[i / 2];
+        connection_establish(c, &options);
+        g_assert_cmphex(device_tos(c), ==, values[i / 2]);
+        connection_free(c);
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -234,5 +311,6 @@ int main(int argc, char **argv)
     qtest_add_func("rnic/fabric-tcp/end-leaves", test_end_leaves);
     qtest_add_func("rnic/fabric-tcp/asks-after-vanished-peers",
                    test_asks_after_vanished_peers);
+    qtest_add_func("rnic/fabric-tcp/type-of-service", test_type_of_service);
     return g_test_run();
 }

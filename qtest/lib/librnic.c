@@ -1169,6 +1169,7 @@ uint16_t rnic_try_connect(Rnic *r, const RnicQp *qp, uint32_t ip,
     sqe.connect.ird = cpu_to_le16(ird);
     sqe.connect.ord = cpu_to_le16(ord);
     sqe.connect.remote = rnic_addr(ip, port);
+    sqe.connect.tos = r->tos;
     if (wire_directory()) {
         /* Nobody else knows what addresses the guest has. */
         sqe.connect.local = rnic_addr(wire_guest_ip(1), 0);
@@ -1187,6 +1188,7 @@ uint16_t rnic_try_listen(Rnic *r, uint32_t ip, uint16_t port, uint64_t cookie,
     sqe.listen.cookie = cpu_to_le64(cookie);
     sqe.listen.local = rnic_addr(ip, port);
     sqe.listen.backlog = cpu_to_le32(8);
+    sqe.listen.tos = r->tos;
     status = rnic_admin(r, &sqe, &cqe);
     if (listener) {
         *listener = le32_to_cpu(cqe.number);

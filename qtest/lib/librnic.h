@@ -90,6 +90,7 @@ typedef struct Rnic {
     uint32_t admin_depth;
     uint32_t admin_tail;
     uint32_t admin_head;
+    uint8_t tos;                /* of the next listener or connect */
     uint32_t admin_unanswered;  /* commands whose answers the test lets be lost;
                                  * less one for each that comes twice */
     uint16_t command_id;
