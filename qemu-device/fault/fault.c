@@ -223,10 +223,20 @@ bool rnic_fault_find(RnicState *s, RnicFaultEvent on, uint32_t kind,
     }
 }
 
-void rnic_fault_forge(const RnicFault *rule, void *entry, size_t size)
+unsigned rnic_fault_written(const RnicFault *rule, void *entry, size_t size)
 {
-    assert(rule->offset + (size_t)rule->size <= size);
-    stn_le_p((uint8_t *)entry + rule->offset, rule->size, rule->value);
+    switch (rule->q_do) {
+    case RNIC_FAULT_ACTION_FORGE:
+        assert(rule->offset + (size_t)rule->size <= size);
+        stn_le_p((uint8_t *)entry + rule->offset, rule->size, rule->value);
+        return 1;
+    case RNIC_FAULT_ACTION_LOSE:
+        return 0;
+    case RNIC_FAULT_ACTION_REPEAT:
+        return 2;
+    default:
+        return 1;
+    }
 }
 
 /* --------------------------------------------------------------------- life */

@@ -39,7 +39,10 @@ static inline bool rnic_fault(RnicState *s, RnicFaultEvent on, uint32_t kind,
            rnic_fault_find(s, on, kind, object, rule);
 }
 
-/* Stores the value of @rule, a FORGE, in the @size octets of @entry. */
-void rnic_fault_forge(const RnicFault *rule, void *entry, size_t size);
+/*
+ * How many times the @size octets of @entry are to be written to the guest: LOSE
+ * never, REPEAT twice.  FORGE changes them, and only then they are looked at.
+ */
+unsigned rnic_fault_written(const RnicFault *rule, void *entry, size_t size);
 
 #endif /* HW_RNIC_FAULT_H */

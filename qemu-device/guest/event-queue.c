@@ -221,27 +221,18 @@ static bool eq_meets_fault(RnicEq *eq, const void *event, RnicFault *rule)
 /* There is room for one. */
 static void eq_write(RnicEq *eq, const void *event)
 {
-    g_autofree void *forged = NULL;
+    g_autofree void *wrong = NULL;
+    unsigned times;
     RnicFault rule;
 
     if (!eq_meets_fault(eq, event, &rule)) {
         eq_write_entry(eq, event);
         return;
     }
-    switch (rule.q_do) {
-    case RNIC_FAULT_ACTION_FORGE:
-        forged = g_memdup2(event, eq->event_size);
-        rnic_fault_forge(&rule, forged, eq->event_size);
-        eq_write_entry(eq, forged);
-        break;
-    case RNIC_FAULT_ACTION_REPEAT:
-        eq_write_entry(eq, event);
-        if (eq_has_room(eq)) {
-            eq_write_entry(eq, event);
-        }
-        break;
-    default:
-        break;
+    wrong = g_memdup2(event, eq->event_size);
+    times = rnic_fault_written(&rule, wrong, eq->event_size);
+    for (; times && eq_has_room(eq); times--) {
+        eq_write_entry(eq, wrong);
     }
 }
 

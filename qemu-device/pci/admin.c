@@ -261,22 +261,11 @@ static void admin_post_cqe(RnicState *s, const struct rnic_admin_cqe *cqe)
     rnic_interrupt(s, s->regs.admin_vector);
 }
 
-/* False: the answer is lost. */
-static bool admin_answer_wrongly(RnicState *s, const RnicFault *fault,
-                                 struct rnic_admin_cqe *cqe)
-{
-    if (fault->q_do == RNIC_FAULT_ACTION_FORGE) {
-        rnic_fault_forge(fault, cqe, sizeof(*cqe));
-    } else if (fault->q_do == RNIC_FAULT_ACTION_REPEAT) {
-        admin_post_cqe(s, cqe);
-    }
-    return fault->q_do != RNIC_FAULT_ACTION_LOSE;
-}
-
 static void admin_complete(RnicState *s, const RnicAdminRequest *q,
                            enum rnic_admin_status status)
 {
     struct rnic_admin_cqe cqe = { };
+    unsigned times = 1;
 
     trace_rnic_admin(le16_to_cpu(q->sqe.opcode),
                      le16_to_cpu(q->sqe.command_id), status,
@@ -287,7 +276,10 @@ static void admin_complete(RnicState *s, const RnicAdminRequest *q,
     cqe.command_id = q->sqe.command_id;
     cqe.status = cpu_to_le16(status);
     s->admin->ended++;
-    if (!q->fault || admin_answer_wrongly(s, q->fault, &cqe)) {
+    if (q->fault) {
+        times = rnic_fault_written(q->fault, &cqe, sizeof(cqe));
+    }
+    while (times--) {
         admin_post_cqe(s, &cqe);
     }
 }
@@ -307,7 +299,10 @@ static void admin_answer(void *opaque)
 {
     RnicAdminRequest *q = opaque;
 
-    admin_complete(q->s, q, q->status);
+    /* A late answer finds a device that has become FATAL since. */
+    if (rnic_active(q->s) || !q->late) {
+        admin_complete(q->s, q, q->status);
+    }
     rnic_admin_forget(q);
 }
 

@@ -46,13 +46,17 @@ void rnic_interrupt(RnicState *s, uint32_t vector)
 
 static void interrupt_raise(RnicState *s, uint32_t vector)
 {
+    unsigned times = 1;
     RnicFault rule;
 
     if (rnic_fault(s, RNIC_FAULT_EVENT_INTERRUPT, 0, vector, &rule)) {
-        if (rule.q_do == RNIC_FAULT_ACTION_LOSE) {
-            return;
-        }
-        rnic_interrupt(s, vector);      /* once more, in another turn */
+        times = rnic_fault_written(&rule, NULL, 0);
+    }
+    if (times == 0) {
+        return;
+    }
+    if (times > 1) {
+        rnic_interrupt(s, vector);      /* in another turn, or it is one */
     }
     trace_rnic_interrupt(vector);
     msix_notify(PCI_DEVICE(s), vector);

@@ -248,7 +248,7 @@ static uint64_t register_get_or_err(RnicState *s, const Register *reg)
     if (rnic_fault(s, RNIC_FAULT_EVENT_REGISTER, 0, 4 * (reg - registers),
                    &rule)) {
         val = cpu_to_le64(val);
-        rnic_fault_forge(&rule, &val, sizeof(val));
+        rnic_fault_written(&rule, &val, sizeof(val));
         val = le64_to_cpu(val);
     }
     return val;

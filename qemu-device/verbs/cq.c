@@ -461,20 +461,19 @@ static bool cq_add_cqe(RnicState *s, RnicCq *cq, struct rnic_cqe *cqe)
 /* The same, unless a fault is asked for. */
 static bool cq_add_or_err(RnicState *s, RnicCq *cq, struct rnic_cqe *cqe)
 {
+    unsigned times = 1;
     RnicFault rule;
 
     if (rnic_fault(s, RNIC_FAULT_EVENT_COMPLETION, cqe->opcode,
                    le32_to_cpu(cqe->qpn), &rule)) {
-        if (rule.q_do == RNIC_FAULT_ACTION_LOSE) {
-            return true;
-        }
-        if (rule.q_do == RNIC_FAULT_ACTION_FORGE) {
-            rnic_fault_forge(&rule, cqe, sizeof(*cqe));
-        } else if (!cq_add_cqe(s, cq, cqe)) {
+        times = rnic_fault_written(&rule, cqe, sizeof(*cqe));
+    }
+    while (times--) {
+        if (!cq_add_cqe(s, cq, cqe)) {
             return false;
         }
     }
-    return cq_add_cqe(s, cq, cqe);
+    return true;
 }
 
 bool rnic_cq_post(RnicState *s, RnicCq *cq, struct rnic_cqe *cqe,
