@@ -7,6 +7,7 @@
 
 . /usr/lib/rnic/lib.sh
 . ./lie.sh.inc
+. /usr/lib/rnic/nvme-target.sh
 . ./traffic.sh.inc
 
 # NAME | what must come of it | what makes it happen | the rule.
@@ -43,6 +44,7 @@ lies() {
 	async event: of another QP | stays | kill | on=async-event do=forge offset=4 value=@target
 	async event: of no CQ | stays | kill | on=async-event do=forge offset=2 size=8 value=0x12345602
 	async event: link, twice | stays | link | on=async-event do=repeat times=2
+	async event: link, while unbound | stays | flaps | on=async-event do=repeat times=0
 	async event: catastrophe | fails | link | on=async-event do=forge value=42
 	connection event: twice | stays | rping | on=connection-event do=repeat times=3
 	connection event: cookie | stays | rping | on=connection-event do=forge offset=8 size=8 value=0xdeadbeef
@@ -82,6 +84,18 @@ by_link() {
 	link true
 }
 
+# The link changes all the time while the driver leaves and comes back.
+by_flaps() {
+	for flap in 1 2 3 4 5 6 7 8 9 10; do
+		link false
+		link true
+	done &
+	flaps=$!
+	rebind
+	wait $flaps
+	await_lies 0
+}
+
 by_rping() {
 	(short_rping) >/dev/null 2>&1 &
 }
@@ -90,10 +104,14 @@ by_disconnect() {
 	disconnect
 }
 
-by_probe() {
+rebind() {
 	echo "$unbound" >/sys/bus/pci/drivers/rnic/unbind
 	echo "$unbound" >/sys/bus/pci/drivers/rnic/bind
 	set_up_unbound
+}
+
+by_probe() {
+	rebind
 	await_lies 0
 }
 
@@ -236,7 +254,11 @@ unbound=$(basename "$(readlink -f "/sys/class/infiniband/$(rdma_device)/device")
 failures=0
 failed_steps=
 echo 40 >/proc/sys/kernel/hung_task_timeout_secs
-lend
+# What never completes is given up soon.
+modprobe nvme-core io_timeout=3 admin_timeout=3 || fail "no NVMe"
+modprobe nvme-rdma || fail "no NVMe initiator"
+# Any address: this outlives the RDMA device.
+lend_disk $megabytes 0.0.0.0
 start_traffic || fail "no traffic"
 say "the lies at $(now)"
 run_lies
@@ -246,6 +268,8 @@ run_random_lies
 check_all "all random lies" || rescue
 say "done at $(now)"
 stop_traffic || fail "programs do not end"
-take_back
+disconnect || fail "a controller does not go away"
+rmmod nvme_rdma || fail "nvme_rdma does not go away"
+take_disk_back
 signal over
 [ -z "$failed_steps" ] || fail "$failed_steps"
