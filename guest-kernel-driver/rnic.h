@@ -116,6 +116,8 @@ struct rnic_dev {
 	struct rnic_eq *comp_eqs;
 	struct workqueue_struct *event_wq;
 	struct work_struct event_work;	/* drains async_eq and cm_eq */
+	struct rnic_cm_event cm_event;	/* event_work's */
+	struct workqueue_struct *cm_wq;	/* see rnic_cm_queue.c */
 	struct work_struct failure_work;
 	struct work_struct flush_work;	/* wakes those who poll after that */
 	spinlock_t failure_lock;	/* RNIC_DEV_FAILED and the reset with it */

@@ -21,6 +21,7 @@
 #include "rnic_cm.h"
 #include "rnic_cm_addr.h"
 #include "rnic_cm_listen.h"
+#include "rnic_cm_queue.h"
 #include "rnic_commands.h"
 #include "rnic_verbs.h"
 
@@ -238,6 +239,7 @@ static int rnic_connect_locked(struct rnic_dev *dev, struct rnic_qp *qp,
 		.qpn = qp->qpn,
 		.ird = param->ird,
 		.ord = param->ord,
+		.tos = cm_id->tos_set ? cm_id->tos : 0,
 		.private_data = param->private_data,
 		.private_data_length = param->private_data_len,
 	};
@@ -344,6 +346,30 @@ int rnic_iw_reject(struct iw_cm_id *cm_id, const void *data, u8 length)
 	return rnic_cmd_cm_reject(dev, endpoint, data, length);
 }
 
+/*
+ * iw_cm waits for this event, and can fail to copy the private data. A connection
+ * whose private data is lost has failed; a failure is told without it.
+ */
+static void rnic_iw_connect_reply(struct rnic_qp *qp, struct iw_cm_event *event)
+{
+	struct iw_cm_id *cm_id = qp->connection.cm_id;
+	int ret = cm_id->event_handler(cm_id, event);
+
+	if (!ret)
+		return;
+	if (!event->status) {
+		rnic_qp_give_up(qp);
+		event->status = ret;
+	}
+	event->private_data = NULL;
+	event->private_data_len = 0;
+	ret = cm_id->event_handler(cm_id, event);
+	if (ret)
+		ibdev_err(qp->ibqp.device,
+			  "QP %#x: iw_cm takes no answer to connect: %d\n",
+			  qp->qpn, ret);
+}
+
 static void rnic_cm_connect_reply(struct rnic_dev *dev, struct rnic_qp *qp,
 				  const struct rnic_cm_event *from)
 {
@@ -359,17 +385,17 @@ static void rnic_cm_connect_reply(struct rnic_dev *dev, struct rnic_qp *qp,
 	if (connection->state != RNIC_CM_CONNECTING)
 		return;
 	rnic_iw_set_private_data(&event, from);
-	if (event.status) {
-		cm_id->event_handler(cm_id, &event);
-		rnic_connection_end(connection);
-		return;
+	if (!event.status) {
+		rnic_cm_addr_get(dev, &from->local, &event.local_addr);
+		rnic_cm_addr_get(dev, &from->remote, &event.remote_addr);
+		rnic_iw_set_read_depths(dev, &event, le16_to_cpu(from->ird),
+					le16_to_cpu(from->ord));
 	}
-	rnic_cm_addr_get(dev, &from->local, &event.local_addr);
-	rnic_cm_addr_get(dev, &from->remote, &event.remote_addr);
-	rnic_iw_set_read_depths(dev, &event, le16_to_cpu(from->ird),
-				le16_to_cpu(from->ord));
-	connection->state = RNIC_CM_CONNECTED;
-	cm_id->event_handler(cm_id, &event);
+	rnic_iw_connect_reply(qp, &event);
+	if (event.status)
+		rnic_connection_end(connection);
+	else
+		connection->state = RNIC_CM_CONNECTED;
 }
 
 /* iw_cm cannot be told that an accept failed later, but that it was closed. */
@@ -456,24 +482,20 @@ static void rnic_connection_event(struct rnic_dev *dev, struct rnic_qp *qp,
 	}
 }
 
-static void rnic_cm_qp_event(struct rnic_dev *dev,
-			     const struct rnic_cm_event *event)
+void rnic_cm_qp_event(struct rnic_qp *qp, const struct rnic_cm_event *event)
 {
-	struct rnic_qp *qp = rnic_qp_get(dev, le32_to_cpu(event->qpn));
-
-	if (!qp)
-		return;
 	mutex_lock(&qp->connection.lock);
 	/* Else it is about an earlier connection of this QP. */
 	if (qp->connection.state != RNIC_CM_NONE &&
 	    qp->connection.cookie == le64_to_cpu(event->cookie))
-		rnic_connection_event(dev, qp, event);
+		rnic_connection_event(to_rnic_dev(qp->ibqp.device), qp, event);
 	mutex_unlock(&qp->connection.lock);
-	rnic_ref_put(&qp->ref);
 }
 
 void rnic_cm_event(struct rnic_dev *dev, const struct rnic_cm_event *event)
 {
+	struct rnic_qp *qp;
+
 	ibdev_dbg(&dev->ibdev,
 		  "connection event %u, status %u, QP %#x, endpoint %#x\n",
 		  event->type, event->status, le32_to_cpu(event->qpn),
@@ -486,7 +508,9 @@ void rnic_cm_event(struct rnic_dev *dev, const struct rnic_cm_event *event)
 		rnic_cm_request_gone(dev, event);
 		break;
 	default:
-		rnic_cm_qp_event(dev, event);
+		qp = rnic_qp_get(dev, le32_to_cpu(event->qpn));
+		if (qp)
+			rnic_cm_queue_event(dev, qp, event);
 		break;
 	}
 }

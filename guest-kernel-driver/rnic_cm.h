@@ -27,6 +27,9 @@ struct ib_qp *rnic_iw_get_qp(struct ib_device *ibdev, int qpn);
 /* An event from the device; not in interrupt context. */
 void rnic_cm_event(struct rnic_dev *dev, const struct rnic_cm_event *event);
 
+/* One about a QP; the caller has a reference to it. */
+void rnic_cm_qp_event(struct rnic_qp *qp, const struct rnic_cm_event *event);
+
 /* Ends the connection of a QP for iw_cm: no event of it will come any more. */
 void rnic_cm_abandon(struct rnic_qp *qp);
 /* The same for all QPs, of a device that has failed. */

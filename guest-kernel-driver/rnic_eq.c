@@ -15,6 +15,7 @@
 #include "rnic.h"
 #include "rnic_async.h"
 #include "rnic_cm.h"
+#include "rnic_cm_queue.h"
 #include "rnic_commands.h"
 #include "rnic_health.h"
 #include "rnic_netdev.h"
@@ -107,13 +108,12 @@ static void rnic_eq_dispatch_async(struct rnic_dev *dev)
 static void rnic_eq_dispatch_cm(struct rnic_dev *dev)
 {
 	struct rnic_eq *eq = &dev->cm_eq;
-	struct rnic_cm_event event;
 	u32 taken = 0;
 
 	if (!rnic_eq_pending(eq))
 		return;
-	for (; taken < eq->depth && rnic_eq_take(eq, &event); taken++)
-		rnic_cm_event(dev, &event);
+	for (; taken < eq->depth && rnic_eq_take(eq, &dev->cm_event); taken++)
+		rnic_cm_event(dev, &dev->cm_event);
 	rnic_write32(dev, RNIC_REG_EQ_KICK, eq->eqn);
 }
 
@@ -155,17 +155,18 @@ static irqreturn_t rnic_interrupt(int irq, void *data)
 	return IRQ_HANDLED;
 }
 
-/* As an interrupt does, and while none can. */
+/* As an interrupt does, and while none can. NAPI runs at the end of it. */
 static void rnic_vector_check(struct rnic_dev *dev, unsigned int i)
 {
-	const struct rnic_vector *vector = &dev->vectors[i];
 	unsigned int irq = pci_irq_vector(dev->pdev, i);
+	unsigned long irq_flags;
 
 	disable_irq(irq);
-	if (i == 0)
-		rnic_events_announce(dev);
-	if (vector->completions)
-		rnic_eq_dispatch_completions(dev, vector->completions);
+	local_bh_disable();
+	local_irq_save(irq_flags);
+	rnic_interrupt(irq, &dev->vectors[i]);
+	local_irq_restore(irq_flags);
+	local_bh_enable();
 	enable_irq(irq);
 }
 
@@ -343,6 +344,11 @@ int rnic_eqs_create(struct rnic_dev *dev)
 						pci_name(dev->pdev));
 	if (!dev->event_wq)
 		return -ENOMEM;
+	ret = rnic_cm_queue_create(dev);
+	if (ret) {
+		destroy_workqueue(dev->event_wq);
+		return ret;
+	}
 	ret = rnic_eq_create(dev, &dev->async_eq, &async,
 			     sizeof(struct rnic_aeqe));
 	if (!ret)
@@ -361,4 +367,5 @@ void rnic_eqs_destroy(struct rnic_dev *dev)
 	rnic_eq_destroy(dev, &dev->cm_eq, 0);
 	rnic_eq_destroy(dev, &dev->async_eq, 0);
 	destroy_workqueue(dev->event_wq);
+	rnic_cm_queue_destroy(dev);
 }

@@ -8,6 +8,7 @@
 
 #include "rnic.h"
 #include "rnic_cm.h"
+#include "rnic_cm_queue.h"
 #include "rnic_commands.h"
 #include "rnic_health.h"
 #include "rnic_number.h"
@@ -77,6 +78,7 @@ static void rnic_qp_init(struct rnic_dev *dev, struct rnic_qp *qp,
 	rnic_ref_init(&qp->ref);
 	mutex_init(&qp->modify_lock);
 	mutex_init(&qp->connection.lock);
+	rnic_cm_queue_init_qp(qp);
 	spin_lock_init(&qp->sq.lock);
 	spin_lock_init(&qp->rq.lock);
 	qp->cap = attr->cap;

@@ -89,6 +89,13 @@ static int rnic_qp_to_error(struct rnic_qp *qp)
 	return ret == -EINVAL ? rnic_qp_try_error(qp) : ret;
 }
 
+void rnic_qp_give_up(struct rnic_qp *qp)
+{
+	mutex_lock(&qp->modify_lock);
+	rnic_qp_to_error(qp);
+	mutex_unlock(&qp->modify_lock);
+}
+
 /* By way of Error, where the device forgets what is posted. */
 static int rnic_qp_error_to_idle(struct rnic_qp *qp)
 {

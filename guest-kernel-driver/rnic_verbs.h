@@ -92,6 +92,11 @@ struct rnic_connection {
 	enum rnic_cm_state state;
 	struct iw_cm_id *cm_id;		/* referenced, unless NONE */
 	u64 cookie;			/* what the device's events must say */
+	/* See rnic_cm_queue.c. */
+	struct work_struct work;
+	struct list_head events;
+	unsigned int num_events;
+	spinlock_t events_lock;		/* of the list */
 };
 
 struct rnic_qp {
@@ -268,6 +273,8 @@ int rnic_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		   struct ib_udata *udata);
 /* Puts a QP that is in Idle in Error; one that is not stays as it is. */
 void rnic_qp_leave_idle(struct rnic_qp *qp);
+/* Puts a QP in Error whatever the device says of its state. */
+void rnic_qp_give_up(struct rnic_qp *qp);
 
 /*
  * With modify_lock held: the rights of peers, as IB_ACCESS_REMOTE_*; others do not

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# What the device does wrong with one connection is no other's harm: a command that the
+# end of one needs is answered late, and requests name another listener.
+
+. /usr/lib/rnic/lib.sh
+
+server=$(address_of alone)
+
+# connect PORT
+connect() {
+	rping -c -p "$1" -C 1 -a "$server" >/tmp/rping 2>&1
+}
+
+# Other connections are made and ended while the end of this one waits.
+late_command() {
+	rping -c -p 7174 -S 4096 -C 100000 -a "$server" >/tmp/first 2>&1 &
+	first=$!
+	eventually 60 transferring || fail "no traffic"
+	signal transferring
+	await late
+	kill -KILL $first
+	wait $first
+	before=$(now)
+	for round in 1 2 3; do
+		connect 7175 || fail "connection $round: $(cat /tmp/rping)"
+	done
+	after=$(now)
+	say "three connections from $before to $after"
+	awk "BEGIN { exit !($after - $before < 40) }" ||
+		fail "the connections have waited for another one's end"
+	signal connected
+	await judged
+}
+
+# The device says which listener a request is for, and says each one in turn: only one
+# of them listens at that address. No listener has the last one.
+wrong_listener() {
+	accepted=0
+	for cookie in 1 2 3 4; do
+		signal "forge-$cookie"
+		await "forged-$cookie"
+		! connect 7175 || accepted=$((accepted + 1))
+	done
+	[ $accepted = 1 ] || fail "$accepted of the listeners have the request, not 1"
+}
+
+for port in 7174 7175 7176; do
+	rping -s -P -p $port >/tmp/server-$port 2>&1 &
+done
+sleep 1
+late_command
+wrong_listener
+pkill rping
+wait
+eventually 30 nothing_left || fail "$(objects_left)"
