@@ -124,6 +124,7 @@ typedef uint16_t __be16;
 #define RNIC_FEATURE_BIND_WITHOUT_RIGHTS (1ULL << 20)	/* RNIC_QP_BIND_WITHOUT_... */
 #define RNIC_FEATURE_PD_WINDOW		(1ULL << 21)	/* alloc_stag.window_of_pd */
 #define RNIC_FEATURE_READ_LIST		(1ULL << 22)	/* RNIC_QP_READ_LIST */
+#define RNIC_FEATURE_UNICAST_LIST	(1ULL << 23)	/* RNIC_RX_LISTED_ONLY */
 
 #define RNIC_CONTROL_ENABLE	(1u << 0)	/* 0 to 1 starts the admin queue */
 #define RNIC_CONTROL_RESET	(1u << 1)	/* self-clearing function reset */
@@ -947,7 +948,7 @@ struct rnic_admin_sqe {
 		} eth_queue;
 		struct {	/* SET_RX_MODE; bulk: MACs, 6 octets each */
 			__le32 mode;		/* RNIC_RX_* */
-			__le32 count;		/* multicast MACs in the bulk data */
+			__le32 count;		/* MACs in the bulk data */
 		} rx_mode;
 	};
 };
@@ -982,7 +983,12 @@ RNIC_ASSERT_SIZE(struct rnic_admin_sqe, 128);
 
 #define RNIC_RX_PROMISCUOUS		(1u << 0)
 #define RNIC_RX_ALL_MULTICAST		(1u << 1)
-#define RNIC_RX_MAX_MULTICAST		64
+/*
+ * The address list has the unicast addresses, too, that frames are received for,
+ * with RNIC_REG_MAC only if it is there.  With RNIC_FEATURE_UNICAST_LIST.
+ */
+#define RNIC_RX_LISTED_ONLY		(1u << 2)
+#define RNIC_RX_MAX_MULTICAST		64	/* MACs of all kinds */
 
 struct rnic_admin_cqe {
 	__le16 command_id;

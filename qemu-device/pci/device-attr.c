@@ -24,6 +24,7 @@ uint64_t rnic_device_features(const RnicState *s)
            RNIC_FEATURE_IGNORE_OVERRUN | RNIC_FEATURE_TIMESTAMP |
            RNIC_FEATURE_BIND_WITHOUT_RIGHTS | RNIC_FEATURE_PD_WINDOW |
            RNIC_FEATURE_READ_LIST |
+           (s->ethernet ? RNIC_FEATURE_UNICAST_LIST : 0) |
            (s->config.rdmap_extensions && RNIC_DMA_HAS_ATOMIC64
             ? RNIC_FEATURE_RDMAP_EXTENSIONS : 0);
 }

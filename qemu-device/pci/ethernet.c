@@ -24,7 +24,8 @@
 enum {
     TX_FRAMES_PER_TURN = 64,
     MIN_FRAME = ETH_HLEN,
-    RX_MODES = RNIC_RX_PROMISCUOUS | RNIC_RX_ALL_MULTICAST,
+    RX_MODES = RNIC_RX_PROMISCUOUS | RNIC_RX_ALL_MULTICAST |
+               RNIC_RX_LISTED_ONLY,
 };
 
 typedef struct EthQueue {
@@ -46,8 +47,8 @@ struct RnicEthernet {
     bool sending;               /* the netdev holds our frame: eth_sent() */
     uint32_t sending_length;
     uint32_t rx_mode;
-    uint32_t multicast_count;
-    uint8_t multicast[RNIC_RX_MAX_MULTICAST][ETH_ALEN];
+    uint32_t rx_count;
+    uint8_t rx_list[RNIC_RX_MAX_MULTICAST][ETH_ALEN];
     uint8_t frame[RNIC_ETH_MAX_FRAME];
 };
 
@@ -240,10 +241,10 @@ static void eth_bh(void *opaque)
 
 /* ------------------------------------------------------------- receive */
 
-static bool eth_in_multicast_list(const RnicEthernet *e, const uint8_t *mac)
+static bool eth_is_listed(const RnicEthernet *e, const uint8_t *mac)
 {
-    for (uint32_t i = 0; i < e->multicast_count; i++) {
-        if (memcmp(e->multicast[i], mac, ETH_ALEN) == 0) {
+    for (uint32_t i = 0; i < e->rx_count; i++) {
+        if (memcmp(e->rx_list[i], mac, ETH_ALEN) == 0) {
             return true;
         }
     }
@@ -259,8 +260,10 @@ static bool eth_is_wanted(RnicState *s, const uint8_t *mac)
         return true;
     }
     if (is_multicast_ether_addr(mac)) {
-        return (e->rx_mode & RNIC_RX_ALL_MULTICAST) ||
-               eth_in_multicast_list(e, mac);
+        return (e->rx_mode & RNIC_RX_ALL_MULTICAST) || eth_is_listed(e, mac);
+    }
+    if (e->rx_mode & RNIC_RX_LISTED_ONLY) {
+        return eth_is_listed(e, mac);
     }
     return memcmp(mac, s->nic_conf.macaddr.a, ETH_ALEN) == 0;
 }
@@ -497,15 +500,17 @@ rnic_ethernet_set_rx_mode(RnicState *s, const struct rnic_admin_sqe *sqe)
     if (!e) {
         return RNIC_ST_UNSUPPORTED;
     }
-    if ((mode & ~RX_MODES) || count > RNIC_RX_MAX_MULTICAST) {
+    if ((mode & ~RX_MODES) || count > RNIC_RX_MAX_MULTICAST ||
+        ((mode & RNIC_RX_LISTED_ONLY) &&
+         !rnic_accepted(s, RNIC_FEATURE_UNICAST_LIST))) {
         return RNIC_ST_INVALID_MODIFIER;
     }
     status = rnic_bulk_read(s, sqe, list, count * ETH_ALEN);
     if (status != RNIC_ST_OK) {
         return status;
     }
-    memcpy(e->multicast, list, count * ETH_ALEN);
-    e->multicast_count = count;
+    memcpy(e->rx_list, list, count * ETH_ALEN);
+    e->rx_count = count;
     e->rx_mode = mode;
     trace_rnic_eth_rx_mode(mode, count);
     return RNIC_ST_OK;
@@ -554,5 +559,5 @@ void rnic_ethernet_reset(RnicState *s)
     qemu_bh_cancel(e->bh);
     e->rx_kicked = false;
     e->rx_mode = 0;
-    e->multicast_count = 0;
+    e->rx_count = 0;
 }

@@ -10,6 +10,7 @@
 #include "tests/qtest/rnic/lib/librnic.h"
 
 #define OUR_MAC "\x02\x11\x22\x33\x44\x55"
+#define BROADCAST "\xff\xff\xff\xff\xff\xff"
 
 enum { DEPTH = 16, ROOM = 2048, TX_VECTOR = 2, RX_VECTOR = 3 };
 
@@ -339,7 +340,7 @@ static uint16_t set_rx_mode(Net *n, uint32_t mode, const char *list,
 static void check_filter(Net *n, unsigned expected)
 {
     static const char *const addresses[] = {
-        OUR_MAC, "\xff\xff\xff\xff\xff\xff", "\x01\x00\x5e\x00\x00\x01",
+        OUR_MAC, BROADCAST, "\x01\x00\x5e\x00\x00\x01",
         "\x01\x00\x5e\x00\x00\x02", "\x02\x77\x77\x77\x77\x77",
     };
 
@@ -347,10 +348,10 @@ static void check_filter(Net *n, unsigned expected)
         uint8_t frame[64], got[64];
         uint32_t before = done(n, &n->rx);
 
-        /* Ours comes last, so that it is known what came before it. */
+        /* A broadcast comes last, so that it is known what came before it. */
         make_frame(frame, addresses[i], sizeof(frame), i);
         far_send(n, frame, sizeof(frame));
-        make_frame(frame, OUR_MAC, sizeof(frame), 99);
+        make_frame(frame, BROADCAST, sizeof(frame), 99);
         far_send(n, frame, sizeof(frame));
         RNIC_UNTIL(n->r, done(n, &n->rx) > before);
         if (expected & (1u << i)) {
@@ -387,7 +388,7 @@ static void test_filter(void)
 
     g_assert_cmpuint(set_rx_mode(n, 0, many, 65), ==,
                      RNIC_ST_INVALID_MODIFIER);
-    g_assert_cmpuint(set_rx_mode(n, 4, NULL, 0), ==,
+    g_assert_cmpuint(set_rx_mode(n, 8, NULL, 0), ==,
                      RNIC_ST_INVALID_MODIFIER);
     {
         struct rnic_admin_sqe sqe = rnic_command(RNIC_ADMIN_SET_RX_MODE);
@@ -403,6 +404,38 @@ static void test_filter(void)
     }
     /* Refusals changed nothing. */
     check_filter(n, 0x03);
+    net_free(n);
+}
+
+/* The list alone says which unicast addresses are let in; until a reset. */
+static void test_listed_only(void)
+{
+    static const char list[] = "\x02\x77\x77\x77\x77\x77"
+                               "\x01\x00\x5e\x00\x00\x02" OUR_MAC;
+    const uint32_t listed = RNIC_RX_LISTED_ONLY;
+    Net *n = net_new();
+
+    g_assert_cmphex(rnic_features(n->r) & RNIC_FEATURE_UNICAST_LIST, !=, 0);
+    give_buffers(n, DEPTH, ROOM);
+    g_assert_cmpuint(set_rx_mode(n, listed, list, 2), ==, RNIC_ST_OK);
+    check_filter(n, 0x1a);
+    g_assert_cmpuint(set_rx_mode(n, listed, list, 3), ==, RNIC_ST_OK);
+    check_filter(n, 0x1b);
+    g_assert_cmpuint(set_rx_mode(n, listed | RNIC_RX_ALL_MULTICAST, list, 1),
+                     ==, RNIC_ST_OK);
+    check_filter(n, 0x1e);
+    g_assert_cmpuint(set_rx_mode(n, listed | RNIC_RX_PROMISCUOUS, NULL, 0),
+                     ==, RNIC_ST_OK);
+    check_filter(n, 0x1f);
+    g_assert_cmpuint(set_rx_mode(n, listed, NULL, 0), ==, RNIC_ST_OK);
+    check_filter(n, 0x02);
+    /* Without it a unicast address in the list says nothing. */
+    g_assert_cmpuint(set_rx_mode(n, 0, list, 2), ==, RNIC_ST_OK);
+    check_filter(n, 0x0b);
+
+    rnic_up_with(n->r, RNIC_FEATURE_ETHERNET);
+    g_assert_cmpuint(set_rx_mode(n, listed, list, 2), ==,
+                     RNIC_ST_INVALID_MODIFIER);
     net_free(n);
 }
 
@@ -575,6 +608,7 @@ int main(int argc, char **argv)
     qtest_add_func("rnic/ethernet/receive", test_receive);
     qtest_add_func("rnic/ethernet/receive-no-buffer", test_receive_no_buffer);
     qtest_add_func("rnic/ethernet/filter", test_filter);
+    qtest_add_func("rnic/ethernet/listed-only", test_listed_only);
     qtest_add_func("rnic/ethernet/arm", test_arm);
     qtest_add_func("rnic/ethernet/admin", test_admin);
     qtest_add_func("rnic/ethernet/overshoot", test_overshoot);
