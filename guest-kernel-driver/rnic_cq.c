@@ -108,12 +108,14 @@ static int rnic_create_kernel_cq(struct rnic_dev *dev, struct rnic_cq *cq,
 
 	cq->depth = roundup_pow_of_two(max_t(u32, attr->cqe,
 					     RNIC_MIN_CQ_DEPTH));
-	ret = rnic_queue_alloc(dev, &cq->queue, RNIC_QUEUE_RECORD_SIZE +
-			       cq->depth * sizeof(*cq->ring));
+	cq->ring_offset = rnic_ring_begin(RNIC_QUEUE_RECORD_SIZE,
+					  sizeof(struct rnic_cqe));
+	ret = rnic_queue_alloc(dev, &cq->queue, cq->ring_offset +
+			       cq->depth * sizeof(struct rnic_cqe));
 	if (ret)
 		return ret;
-	cq->ring = cq->queue.va + RNIC_QUEUE_RECORD_SIZE;
-	ret = rnic_cq_start(dev, cq, attr, RNIC_QUEUE_RECORD_SIZE,
+	cq->ring = cq->queue.pages;
+	ret = rnic_cq_start(dev, cq, attr, cq->ring_offset,
 			    RNIC_KERNEL_DOORBELL_PAGE);
 	if (ret)
 		rnic_queue_free(dev, &cq->queue);

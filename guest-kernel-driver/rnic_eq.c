@@ -10,7 +10,10 @@
  * kinds may need admin commands, so a work item handles them.
  */
 
+#include <linux/cpumask.h>
 #include <linux/interrupt.h>
+#include <linux/irq.h>
+#include <linux/topology.h>
 
 #include "rnic.h"
 #include "rnic_async.h"
@@ -29,7 +32,8 @@ static void *rnic_eq_entry(const struct rnic_eq *eq, u32 index)
 {
 	u32 slot = index & (eq->depth - 1);
 
-	return eq->queue.va + RNIC_QUEUE_RECORD_SIZE + slot * eq->entry_size;
+	return rnic_queue_at(eq->queue.pages,
+			     eq->ring_offset + slot * eq->entry_size);
 }
 
 void *rnic_eq_peek(const struct rnic_eq *eq, u32 behind)
@@ -58,7 +62,7 @@ static bool rnic_eq_pending(const struct rnic_eq *eq)
 
 bool rnic_eq_take(struct rnic_eq *eq, void *event)
 {
-	struct rnic_eq_record *record = eq->queue.va;
+	struct rnic_eq_record *record = eq->queue.record;
 	const void *entry = rnic_eq_peek(eq, 0);
 
 	if (!entry)
@@ -180,9 +184,12 @@ void rnic_eqs_check(struct rnic_dev *dev)
 
 static void rnic_vectors_release(struct rnic_dev *dev, unsigned int count)
 {
-	while (count--)
-		free_irq(pci_irq_vector(dev->pdev, count),
-			 &dev->vectors[count]);
+	while (count--) {
+		unsigned int irq = pci_irq_vector(dev->pdev, count);
+
+		irq_update_affinity_hint(irq, NULL);
+		free_irq(irq, &dev->vectors[count]);
+	}
 	pci_free_irq_vectors(dev->pdev);
 	kfree(dev->vectors);
 }
@@ -204,6 +211,36 @@ static unsigned int rnic_vectors_divide(struct rnic_dev *dev)
 {
 	dev->eth_vector = dev->num_vectors > 2 ? 1 : 0;
 	return dev->num_vectors > 2 ? 2 : dev->num_vectors - 1;
+}
+
+/*
+ * Each completion vector to a CPU of its own, as far as there are. The user may
+ * change that: managed interrupts would end with their CPU, and with them the
+ * completions of those that chose the vector.
+ */
+static void rnic_vectors_spread(struct rnic_dev *dev)
+{
+	unsigned int first = rnic_vectors_divide(dev);
+	int node = dev_to_node(&dev->pdev->dev);
+	unsigned int i;
+
+	for (i = 0; i < dev->num_comp_eqs; i++) {
+		unsigned int irq = pci_irq_vector(dev->pdev, first + i);
+		unsigned int cpu = cpumask_local_spread(i, node);
+
+		if (irq_set_affinity_and_hint(irq, cpumask_of(cpu)))
+			pci_dbg(dev->pdev, "vector %u stays where it is\n",
+				first + i);
+	}
+}
+
+const struct cpumask *rnic_get_vector_affinity(struct ib_device *ibdev,
+					       int comp_vector)
+{
+	struct rnic_dev *dev = to_rnic_dev(ibdev);
+	unsigned int vector = rnic_vectors_divide(dev) + comp_vector;
+
+	return irq_get_affinity_mask(pci_irq_vector(dev->pdev, vector));
 }
 
 int rnic_vectors_init(struct rnic_dev *dev)
@@ -232,6 +269,7 @@ int rnic_vectors_init(struct rnic_dev *dev)
 			return ret;
 		}
 	}
+	rnic_vectors_spread(dev);
 	return 0;
 }
 
@@ -246,17 +284,20 @@ static int rnic_eq_create(struct rnic_dev *dev, struct rnic_eq *eq,
 	struct rnic_page_table table;
 	int ret;
 
-	ret = rnic_queue_alloc(dev, &eq->queue, RNIC_QUEUE_RECORD_SIZE +
+	eq->depth = params->depth;
+	eq->entry_size = entry_size;
+	eq->ring_offset = rnic_ring_begin(RNIC_QUEUE_RECORD_SIZE, entry_size);
+	spin_lock_init(&eq->lock);
+	ret = rnic_queue_alloc(dev, &eq->queue, eq->ring_offset +
 			       (size_t)params->depth * entry_size);
 	if (ret)
 		return ret;
-	spin_lock_init(&eq->lock);
-	eq->depth = params->depth;
-	eq->entry_size = entry_size;
-	params->memory.ring_offset[0] = cpu_to_le32(RNIC_QUEUE_RECORD_SIZE);
+	params->memory.ring_offset[0] = cpu_to_le32(eq->ring_offset);
 	ret = rnic_queue_describe(dev, &eq->queue, &params->memory, &table);
-	if (!ret)
+	if (!ret) {
 		ret = rnic_cmd_create_eq(dev, params, &eq->eqn);
+		rnic_page_table_free(dev, &table);
+	}
 	if (ret) {
 		rnic_queue_free(dev, &eq->queue);
 		return ret;

@@ -11,15 +11,18 @@
 #include "rnic-hw.h"
 #include "rnic_queue_memory.h"
 
+struct cpumask;
+struct ib_device;
 struct rnic_dev;
 
-/* Slots of a completion event queue, and CQs: the memory is contiguous. */
+/* Slots of a completion event queue, and so CQs: one MiB. */
 #define RNIC_MAX_COMP_EQ_DEPTH	65536
 
 struct rnic_eq {
 	u32 eqn;
 	u32 depth;
 	u32 entry_size;
+	u32 ring_offset;
 	spinlock_t lock;	/* of the asynchronous one: consumer, entries */
 	u32 consumer;
 	bool ready;		/* exists; interrupts look at this first */
@@ -39,6 +42,10 @@ void rnic_eqs_check(struct rnic_dev *dev);
 
 int rnic_vectors_init(struct rnic_dev *dev);
 void rnic_vectors_free(struct rnic_dev *dev);
+
+/* Where the completions of CQs with that comp_vector are told of. */
+const struct cpumask *rnic_get_vector_affinity(struct ib_device *ibdev,
+					       int comp_vector);
 
 /* The queues for asynchronous, connection and completion events. */
 int rnic_eqs_create(struct rnic_dev *dev);

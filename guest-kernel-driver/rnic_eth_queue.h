@@ -7,11 +7,14 @@
 
 #include <linux/netdevice.h>
 
+#include "rnic_eth_stats.h"
 #include "rnic_queue_memory.h"
 
 struct rnic_dev;
 
-#define RNIC_ETH_DEPTH	256
+/* Depths are powers of two, up to RNIC_ETH_MAX_DEPTH. */
+#define RNIC_ETH_MIN_DEPTH	16
+#define RNIC_ETH_DEFAULT_DEPTH	256
 
 struct rnic_eth_buffer {
 	struct sk_buff *skb;
@@ -23,24 +26,32 @@ struct rnic_eth_buffer {
 struct rnic_eth_ring {
 	struct rnic_queue queue;
 	struct rnic_eth_record *record;
-	struct rnic_eth_desc *descs;
+	u32 offset;			/* of the descriptors, in the queue */
 	u32 number;			/* RNIC_ETH_QUEUE_* */
+	u32 depth;
 	u32 producer;
+	u32 published;			/* of the producer index, to the device */
 	u32 done;
-	struct rnic_eth_buffer buffers[RNIC_ETH_DEPTH];
+	struct rnic_eth_buffer *buffers;	/* depth of them */
 };
 
 struct rnic_tx_queue {
 	struct rnic_eth_ring ring;
 	unsigned long armed;		/* bit 0: an interrupt is to come */
+	struct rnic_eth_stats xmit;	/* enum rnic_xmit_stat */
+	struct rnic_eth_stats sent;	/* enum rnic_sent_stat */
 };
 
 struct rnic_rx_queue {
 	struct rnic_eth_ring ring;
 	u32 room;			/* octets in each buffer */
+	struct rnic_eth_stats stats;	/* enum rnic_rx_stat */
 };
 
-int rnic_tx_create(struct rnic_dev *dev, struct rnic_tx_queue *tx);
+void rnic_eth_stats_init(struct rnic_tx_queue *tx, struct rnic_rx_queue *rx);
+
+int rnic_tx_create(struct rnic_dev *dev, struct rnic_tx_queue *tx, u32 depth);
+/* Nothing sends or reclaims any more. */
 void rnic_tx_destroy(struct rnic_dev *dev, struct rnic_tx_queue *tx);
 netdev_tx_t rnic_tx_send(struct rnic_dev *dev, struct rnic_tx_queue *tx,
 			 struct sk_buff *skb);
@@ -48,7 +59,8 @@ void rnic_tx_reclaim(struct rnic_dev *dev, struct rnic_tx_queue *tx,
 		     int budget);
 void rnic_tx_arm(struct rnic_dev *dev, struct rnic_tx_queue *tx);
 
-int rnic_rx_create(struct rnic_dev *dev, struct rnic_rx_queue *rx, u32 mtu);
+int rnic_rx_create(struct rnic_dev *dev, struct rnic_rx_queue *rx, u32 depth,
+		   u32 mtu);
 void rnic_rx_destroy(struct rnic_dev *dev, struct rnic_rx_queue *rx);
 int rnic_rx_receive(struct rnic_dev *dev, struct rnic_rx_queue *rx,
 		    struct napi_struct *napi, int budget);

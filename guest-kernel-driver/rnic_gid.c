@@ -99,6 +99,6 @@ int rnic_query_gid(struct ib_device *ibdev, u32 port, int index,
 	memset(gid, 0, sizeof(*gid));
 	if (index)
 		return rnic_address_gid(dev, index - 1, gid);
-	ether_addr_copy(gid->raw, dev->mac);
+	ether_addr_copy(gid->raw, dev->netdev->dev_addr);
 	return 0;
 }

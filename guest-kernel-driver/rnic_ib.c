@@ -50,6 +50,7 @@ static const struct ib_device_ops rnic_dev_ops = {
 	.get_dma_mr = rnic_get_dma_mr,
 	.get_hw_stats = rnic_get_hw_stats,
 	.get_port_immutable = rnic_get_port_immutable,
+	.get_vector_affinity = rnic_get_vector_affinity,
 	.iw_accept = rnic_iw_accept,
 	.iw_add_ref = rnic_iw_add_ref,
 	.iw_connect = rnic_iw_connect,
@@ -118,6 +119,8 @@ static void rnic_ib_describe(struct rnic_dev *dev)
 	ibdev->phys_port_cnt = 1;
 	ibdev->num_comp_vectors = dev->num_comp_eqs;
 	ibdev->local_dma_lkey = 0;
+	/* The core moderates the CQs of kernel modules as their load is. */
+	ibdev->use_cq_dim = rnic_has(dev, RNIC_FEATURE_CQ_MODERATION);
 	ibdev->dev.parent = &dev->pdev->dev;
 	/* The device's TCP ports are its own, not this kernel's. */
 	ibdev->iw_driver_flags = IW_F_NO_PORT_MAP;

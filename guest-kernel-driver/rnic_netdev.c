@@ -5,24 +5,17 @@
  * It gives the RDMA port its addresses. If the device has an Ethernet side it
  * carries ordinary traffic, too; if not, it is up, knows no neighbours, and
  * drops what is sent.
+ *
+ * Operations run with the RTNL and may sleep, but for ndo_start_xmit,
+ * ndo_set_rx_mode and ndo_get_stats64.
  */
 
-#include <linux/ethtool.h>
 #include <linux/etherdevice.h>
 
 #include "rnic.h"
 #include "rnic_commands.h"
 #include "rnic_eth_queue.h"
 #include "rnic_netdev.h"
-
-struct rnic_netdev {
-	struct rnic_dev *dev;
-	struct napi_struct napi;
-	struct work_struct rx_mode_work;
-	bool open;			/* the queues exist */
-	struct rnic_tx_queue tx;
-	struct rnic_rx_queue rx;
-};
 
 static netdev_tx_t rnic_start_xmit(struct sk_buff *skb,
 				   struct net_device *netdev)
@@ -62,10 +55,10 @@ static int rnic_netdev_open(struct net_device *netdev)
 	struct rnic_netdev *nd = netdev_priv(netdev);
 	int ret;
 
-	ret = rnic_tx_create(nd->dev, &nd->tx);
+	ret = rnic_tx_create(nd->dev, &nd->tx, nd->tx_depth);
 	if (ret)
 		return ret;
-	ret = rnic_rx_create(nd->dev, &nd->rx, netdev->mtu);
+	ret = rnic_rx_create(nd->dev, &nd->rx, nd->rx_depth, netdev->mtu);
 	if (ret) {
 		rnic_tx_destroy(nd->dev, &nd->tx);
 		return ret;
@@ -84,56 +77,144 @@ static int rnic_netdev_stop(struct net_device *netdev)
 	if (!nd->open)
 		return 0;
 	nd->open = false;
-	netif_tx_disable(netdev);
+	/* NAPI first: it wakes the queue. */
 	napi_disable(&nd->napi);
+	netif_tx_disable(netdev);
 	rnic_rx_destroy(nd->dev, &nd->rx);
 	rnic_tx_destroy(nd->dev, &nd->tx);
 	return 0;
 }
 
-static int rnic_netdev_open_with(struct net_device *netdev, int mtu)
+void rnic_netdev_get_setup(const struct net_device *netdev,
+			   struct rnic_netdev_setup *setup)
 {
-	WRITE_ONCE(netdev->mtu, mtu);
-	return rnic_netdev_open(netdev);
+	const struct rnic_netdev *nd = netdev_priv(netdev);
+
+	*setup = (struct rnic_netdev_setup) {
+		.mtu = netdev->mtu,
+		.tx_depth = nd->tx_depth,
+		.rx_depth = nd->rx_depth,
+	};
 }
 
-/*
- * Receive buffers are as long as the MTU wants them. If there is no memory for
- * them, it is as before; an interface that is up needs its queues.
- */
-static int rnic_change_mtu(struct net_device *netdev, int mtu)
+static void rnic_netdev_set_setup(struct net_device *netdev,
+				  const struct rnic_netdev_setup *setup)
 {
-	int before = netdev->mtu;
+	struct rnic_netdev *nd = netdev_priv(netdev);
+
+	WRITE_ONCE(netdev->mtu, setup->mtu);
+	nd->tx_depth = setup->tx_depth;
+	nd->rx_depth = setup->rx_depth;
+}
+
+static int rnic_netdev_open_with(struct net_device *netdev,
+				 const struct rnic_netdev_setup *setup)
+{
+	int ret;
+
+	rnic_netdev_set_setup(netdev, setup);
+	ret = rnic_netdev_open(netdev);
+	/* Frames have waited meanwhile. */
+	if (!ret)
+		netif_schedule_queue(netdev_get_tx_queue(netdev, 0));
+	return ret;
+}
+
+int rnic_netdev_change(struct net_device *netdev,
+		       const struct rnic_netdev_setup *setup)
+{
+	struct rnic_netdev_setup before;
 	int ret;
 
 	if (!netif_running(netdev)) {
-		WRITE_ONCE(netdev->mtu, mtu);
+		rnic_netdev_set_setup(netdev, setup);
 		return 0;
 	}
+	rnic_netdev_get_setup(netdev, &before);
 	rnic_netdev_stop(netdev);
-	ret = rnic_netdev_open_with(netdev, mtu);
-	if (ret && rnic_netdev_open_with(netdev, before))
+	ret = rnic_netdev_open_with(netdev, setup);
+	if (ret && rnic_netdev_open_with(netdev, &before))
 		dev_close(netdev);
 	return ret;
 }
 
-/* All there are room for, or 0 with ALL_MULTICAST in mode. */
-static unsigned int rnic_copy_multicast(struct net_device *netdev, u8 *macs,
-					u32 *mode)
+/* Receive buffers are as long as the MTU wants them. */
+static int rnic_change_mtu(struct net_device *netdev, int mtu)
+{
+	struct rnic_netdev_setup setup;
+
+	rnic_netdev_get_setup(netdev, &setup);
+	setup.mtu = mtu;
+	return rnic_netdev_change(netdev, &setup);
+}
+
+/* ------------------------------------------------------ what is received */
+
+/* The addresses that SET_RX_MODE takes, and its mode. */
+struct rnic_rx_filter {
+	u32 mode;
+	unsigned int count;
+	u8 macs[ETH_ALEN * RNIC_RX_MAX_MULTICAST] __aligned(2);
+};
+
+static void rnic_rx_filter_add(struct rnic_rx_filter *filter, const u8 *mac)
+{
+	ether_addr_copy(filter->macs + ETH_ALEN * filter->count++, mac);
+}
+
+static unsigned int rnic_rx_filter_room(const struct rnic_rx_filter *filter)
+{
+	return RNIC_RX_MAX_MULTICAST - filter->count;
+}
+
+/* What the interface is addressed by, own being its MAC. */
+static void rnic_rx_filter_unicast(struct net_device *netdev, const u8 *own,
+				   struct rnic_rx_filter *filter)
+{
+	struct rnic_netdev *nd = netdev_priv(netdev);
+	struct netdev_hw_addr *ha;
+
+	if (!rnic_has(nd->dev, RNIC_FEATURE_UNICAST_LIST))
+		return;
+	filter->mode |= RNIC_RX_LISTED_ONLY;
+	rnic_rx_filter_add(filter, own);
+	if (netdev_uc_count(netdev) > rnic_rx_filter_room(filter)) {
+		filter->mode |= RNIC_RX_PROMISCUOUS;
+		return;
+	}
+	netdev_for_each_uc_addr(ha, netdev)
+		rnic_rx_filter_add(filter, ha->addr);
+}
+
+static void rnic_rx_filter_multicast(struct net_device *netdev,
+				     struct rnic_rx_filter *filter)
 {
 	struct netdev_hw_addr *ha;
-	unsigned int count = 0;
 
-	if (netdev->flags & IFF_PROMISC)
-		*mode |= RNIC_RX_PROMISCUOUS;
 	if ((netdev->flags & IFF_ALLMULTI) ||
-	    netdev_mc_count(netdev) > RNIC_RX_MAX_MULTICAST) {
-		*mode |= RNIC_RX_ALL_MULTICAST;
-		return 0;
+	    netdev_mc_count(netdev) > rnic_rx_filter_room(filter)) {
+		filter->mode |= RNIC_RX_ALL_MULTICAST;
+		return;
 	}
 	netdev_for_each_mc_addr(ha, netdev)
-		ether_addr_copy(macs + ETH_ALEN * count++, ha->addr);
-	return count;
+		rnic_rx_filter_add(filter, ha->addr);
+}
+
+/* own: the MAC, which may not be the interface's yet. */
+static int rnic_rx_filter_set(struct net_device *netdev, const u8 *own)
+{
+	struct rnic_netdev *nd = netdev_priv(netdev);
+	struct rnic_rx_filter filter = {};
+
+	lockdep_assert_held(&nd->rx_mode_lock);
+	netif_addr_lock_bh(netdev);
+	if (netdev->flags & IFF_PROMISC)
+		filter.mode |= RNIC_RX_PROMISCUOUS;
+	rnic_rx_filter_unicast(netdev, own, &filter);
+	rnic_rx_filter_multicast(netdev, &filter);
+	netif_addr_unlock_bh(netdev);
+	return rnic_cmd_set_rx_mode(nd->dev, filter.mode, filter.macs,
+				    filter.count);
 }
 
 static void rnic_rx_mode_work(struct work_struct *work)
@@ -141,15 +222,13 @@ static void rnic_rx_mode_work(struct work_struct *work)
 	struct rnic_netdev *nd = container_of(work, struct rnic_netdev,
 					      rx_mode_work);
 	struct net_device *netdev = nd->dev->netdev;
-	u8 macs[ETH_ALEN * RNIC_RX_MAX_MULTICAST] __aligned(2);
-	unsigned int count;
-	u32 mode = 0;
+	int ret;
 
-	netif_addr_lock_bh(netdev);
-	count = rnic_copy_multicast(netdev, macs, &mode);
-	netif_addr_unlock_bh(netdev);
-	if (rnic_cmd_set_rx_mode(nd->dev, mode, macs, count))
-		netdev_dbg(netdev, "receive mode %#x refused\n", mode);
+	mutex_lock(&nd->rx_mode_lock);
+	ret = rnic_rx_filter_set(netdev, netdev->dev_addr);
+	mutex_unlock(&nd->rx_mode_lock);
+	if (ret)
+		netdev_dbg(netdev, "receive mode refused: %d\n", ret);
 }
 
 /* Called in atomic context, but the command sleeps. */
@@ -160,19 +239,62 @@ static void rnic_set_rx_mode(struct net_device *netdev)
 	schedule_work(&nd->rx_mode_work);
 }
 
+static int rnic_set_mac_address(struct net_device *netdev, void *address)
+{
+	struct rnic_netdev *nd = netdev_priv(netdev);
+	const struct sockaddr *wanted = address;
+	int ret;
+
+	if (!rnic_has(nd->dev, RNIC_FEATURE_UNICAST_LIST))
+		return -EOPNOTSUPP;
+	ret = eth_prepare_mac_addr_change(netdev, address);
+	if (ret)
+		return ret;
+	/* The work item would bring the former address back. */
+	mutex_lock(&nd->rx_mode_lock);
+	ret = rnic_rx_filter_set(netdev, wanted->sa_data);
+	if (!ret)
+		eth_commit_mac_addr_change(netdev, address);
+	mutex_unlock(&nd->rx_mode_lock);
+	return ret;
+}
+
+static void rnic_get_stats64(struct net_device *netdev,
+			     struct rtnl_link_stats64 *stats)
+{
+	struct rnic_netdev *nd = netdev_priv(netdev);
+	u64 xmit[RNIC_XMIT_STATS], sent[RNIC_SENT_STATS], rx[RNIC_RX_STATS];
+
+	rnic_eth_stats_read(&nd->tx.xmit, xmit, RNIC_XMIT_STATS);
+	rnic_eth_stats_read(&nd->tx.sent, sent, RNIC_SENT_STATS);
+	rnic_eth_stats_read(&nd->rx.stats, rx, RNIC_RX_STATS);
+	stats->tx_packets = sent[RNIC_SENT_PACKETS];
+	stats->tx_bytes = sent[RNIC_SENT_OCTETS];
+	stats->tx_errors = sent[RNIC_SENT_ERRORS];
+	stats->tx_dropped = xmit[RNIC_XMIT_NO_MEMORY] +
+			    xmit[RNIC_XMIT_NOT_MAPPED];
+	stats->rx_packets = rx[RNIC_RX_PACKETS];
+	stats->rx_bytes = rx[RNIC_RX_OCTETS];
+	stats->rx_errors = rx[RNIC_RX_ERRORS] + rx[RNIC_RX_BAD_LENGTH];
+	stats->rx_length_errors = rx[RNIC_RX_BAD_LENGTH];
+	stats->rx_dropped = rx[RNIC_RX_NO_MEMORY];
+}
+
 static const struct net_device_ops rnic_netdev_ops = {
 	.ndo_open = rnic_netdev_open,
 	.ndo_stop = rnic_netdev_stop,
 	.ndo_start_xmit = rnic_start_xmit,
 	.ndo_set_rx_mode = rnic_set_rx_mode,
 	.ndo_change_mtu = rnic_change_mtu,
+	.ndo_get_stats64 = rnic_get_stats64,
+	.ndo_set_mac_address = rnic_set_mac_address,
 	.ndo_validate_addr = eth_validate_addr,
 };
 
 static netdev_tx_t rnic_drop_xmit(struct sk_buff *skb,
 				  struct net_device *netdev)
 {
-	netdev->stats.tx_dropped++;
+	dev_core_stats_tx_dropped_inc(netdev);
 	dev_kfree_skb_any(skb);
 	return NETDEV_TX_OK;
 }
@@ -183,44 +305,12 @@ static const struct net_device_ops rnic_netdev_address_ops = {
 	.ndo_validate_addr = eth_validate_addr,
 };
 
-/* RNIC_REG_LINK; zero, as if down and of no speed, of a device that is dead. */
-static u32 rnic_link(struct rnic_dev *dev)
+u32 rnic_netdev_link(struct rnic_dev *dev)
 {
 	u32 link = rnic_failed(dev) ? 0 : rnic_read32(dev, RNIC_REG_LINK);
 
 	return link == U32_MAX ? 0 : link;
 }
-
-static int rnic_get_link_ksettings(struct net_device *netdev,
-				   struct ethtool_link_ksettings *settings)
-{
-	struct rnic_netdev *nd = netdev_priv(netdev);
-	u32 speed = rnic_link(nd->dev) >> 8;
-
-	settings->base.speed = speed ?: (u32)SPEED_UNKNOWN;
-	settings->base.duplex = speed ? DUPLEX_FULL : DUPLEX_UNKNOWN;
-	settings->base.port = PORT_OTHER;
-	settings->base.autoneg = AUTONEG_DISABLE;
-	return 0;
-}
-
-static void rnic_get_drvinfo(struct net_device *netdev,
-			     struct ethtool_drvinfo *info)
-{
-	struct rnic_netdev *nd = netdev_priv(netdev);
-
-	strscpy(info->driver, RNIC_DRIVER_NAME, sizeof(info->driver));
-	strscpy(info->bus_info, pci_name(nd->dev->pdev),
-		sizeof(info->bus_info));
-	rnic_firmware_version(nd->dev, info->fw_version,
-			      sizeof(info->fw_version));
-}
-
-static const struct ethtool_ops rnic_ethtool_ops = {
-	.get_drvinfo = rnic_get_drvinfo,
-	.get_link = ethtool_op_get_link,
-	.get_link_ksettings = rnic_get_link_ksettings,
-};
 
 /*
  * The event queues outlive the interface, and a device can fail as long as there
@@ -230,7 +320,7 @@ static const struct ethtool_ops rnic_ethtool_ops = {
 void rnic_netdev_link_changed(struct rnic_dev *dev)
 {
 	mutex_lock(&dev->carrier_lock);
-	if (dev->netdev_registered && (rnic_link(dev) & 1))
+	if (dev->netdev_registered && (rnic_netdev_link(dev) & 1))
 		netif_carrier_on(dev->netdev);
 	else if (dev->netdev_registered)
 		netif_carrier_off(dev->netdev);
@@ -249,16 +339,24 @@ static void rnic_netdev_setup(struct rnic_dev *dev, struct net_device *netdev)
 	struct rnic_netdev *nd = netdev_priv(netdev);
 
 	nd->dev = dev;
+	nd->tx_depth = RNIC_ETH_DEFAULT_DEPTH;
+	nd->rx_depth = RNIC_ETH_DEFAULT_DEPTH;
+	rnic_eth_stats_init(&nd->tx, &nd->rx);
+	mutex_init(&nd->rx_mode_lock);
 	INIT_WORK(&nd->rx_mode_work, rnic_rx_mode_work);
 	SET_NETDEV_DEV(netdev, &dev->pdev->dev);
 	eth_hw_addr_set(netdev, dev->mac);
-	netdev->ethtool_ops = &rnic_ethtool_ops;
 	netdev->max_mtu = dev->limits.mtu;
 	if (rnic_has(dev, RNIC_FEATURE_ETHERNET)) {
 		netdev->netdev_ops = &rnic_netdev_ops;
+		netdev->ethtool_ops = &rnic_ethtool_ops;
+		netdev->priv_flags |= IFF_LIVE_ADDR_CHANGE;
+		if (rnic_has(dev, RNIC_FEATURE_UNICAST_LIST))
+			netdev->priv_flags |= IFF_UNICAST_FLT;
 		netif_napi_add(netdev, &nd->napi, rnic_napi_poll);
 	} else {
 		netdev->netdev_ops = &rnic_netdev_address_ops;
+		netdev->ethtool_ops = &rnic_ethtool_address_ops;
 		netdev->flags |= IFF_NOARP;
 	}
 }

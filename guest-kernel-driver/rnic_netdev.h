@@ -5,13 +5,55 @@
 #ifndef RNIC_NETDEV_H
 #define RNIC_NETDEV_H
 
+#include <linux/mutex.h>
+#include <linux/netdevice.h>
+#include <linux/workqueue.h>
+
+#include "rnic_eth_queue.h"
+
 struct rnic_dev;
+
+/* What an open interface's queues are made by. With the RTNL. */
+struct rnic_netdev_setup {
+	u32 mtu;
+	u32 tx_depth;
+	u32 rx_depth;
+};
+
+/* The private part of struct net_device. */
+struct rnic_netdev {
+	struct rnic_dev *dev;
+	struct napi_struct napi;
+	struct work_struct rx_mode_work;
+	struct mutex rx_mode_lock;	/* SET_RX_MODE, and what it is made of */
+	bool open;			/* the queues exist */
+	u32 tx_depth;			/* of the next open; with the RTNL */
+	u32 rx_depth;
+	struct rnic_tx_queue tx;
+	struct rnic_rx_queue rx;
+};
+
+extern const struct ethtool_ops rnic_ethtool_ops;
+/* Of an interface that is there for its addresses only. */
+extern const struct ethtool_ops rnic_ethtool_address_ops;
 
 void rnic_netdev_init(struct rnic_dev *dev);
 int rnic_netdev_register(struct rnic_dev *dev);
 void rnic_netdev_unregister(struct rnic_dev *dev);
 /* Only when no interrupt and no event can come any more. */
 void rnic_netdev_free(struct rnic_dev *dev);
+
+/*
+ * With the RTNL. An interface that is up is closed and opened again; if that fails
+ * it is as before, or down.
+ */
+int rnic_netdev_change(struct net_device *netdev,
+		       const struct rnic_netdev_setup *setup);
+void rnic_netdev_get_setup(const struct net_device *netdev,
+			   struct rnic_netdev_setup *setup);
+
+/* RNIC_REG_LINK; zero, as if down and of no speed, of a device that is dead. */
+u32 rnic_netdev_link(struct rnic_dev *dev);
 
 /* From the interrupt handler. */
 void rnic_netdev_interrupt(struct rnic_dev *dev);

@@ -38,6 +38,9 @@ static int rnic_netdev_event(struct notifier_block *nb, unsigned long event,
 	case NETDEV_CHANGE:
 		rnic_notify_port(dev);
 		break;
+	case NETDEV_CHANGEADDR:
+		rnic_dispatch_event(dev, IB_EVENT_GID_CHANGE);
+		break;
 	case NETDEV_CHANGENAME:
 		strscpy(dev->ibdev.iw_ifname, netdev->name,
 			sizeof(dev->ibdev.iw_ifname));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * rnic: page lists of processes' memory.
+ * rnic: page lists of processes' memory and of the kernel's queues.
  *
  * The entries are in chunks of a fixed size, however long the list is; only
  * the array of the chunks' addresses has to be contiguous, which is one page
@@ -14,6 +14,7 @@
 
 #include "rnic.h"
 #include "rnic_page_list.h"
+#include "rnic_queue_memory.h"
 
 void rnic_page_list_inline(struct rnic_page_list *list, dma_addr_t addr,
 			   unsigned int shift)
@@ -26,6 +27,16 @@ void rnic_page_list_inline(struct rnic_page_list *list, dma_addr_t addr,
 	};
 }
 
+static void rnic_page_table_set(struct rnic_page_table *table, u32 i,
+				dma_addr_t addr)
+{
+	__le64 *chunk = table->chunks[i / RNIC_PAGE_CHUNK_ENTRIES];
+
+	if (i % RNIC_PAGE_CHUNK_ENTRIES == 0)
+		cond_resched();
+	chunk[i % RNIC_PAGE_CHUNK_ENTRIES] = cpu_to_le64(addr);
+}
+
 static void rnic_page_table_fill(struct rnic_page_table *table,
 				 struct ib_umem *umem, unsigned long page_size)
 {
@@ -34,15 +45,10 @@ static void rnic_page_table_fill(struct rnic_page_table *table,
 	u32 i = 0;
 
 	rdma_umem_for_each_dma_block(umem, &iter, page_size) {
-		__le64 *chunk = table->chunks[i / RNIC_PAGE_CHUNK_ENTRIES];
-		dma_addr_t addr = rdma_block_iter_dma_address(&iter);
-
 		if (WARN_ON_ONCE(i == count))
 			return;
-		if (i % RNIC_PAGE_CHUNK_ENTRIES == 0)
-			cond_resched();
-		chunk[i % RNIC_PAGE_CHUNK_ENTRIES] = cpu_to_le64(addr);
-		i++;
+		rnic_page_table_set(table, i++,
+				    rdma_block_iter_dma_address(&iter));
 	}
 }
 
@@ -91,9 +97,14 @@ static int rnic_page_table_map(struct rnic_dev *dev,
 	return 0;
 }
 
-static int rnic_page_table_alloc(struct rnic_page_table *table,
-				 unsigned int num_chunks)
+static int rnic_page_table_alloc(struct rnic_page_table *table, u32 count,
+				 unsigned int page_shift)
 {
+	unsigned int num_chunks = DIV_ROUND_UP(count, RNIC_PAGE_CHUNK_ENTRIES);
+
+	memset(table, 0, sizeof(*table));
+	table->list.count = cpu_to_le32(count);
+	table->list.page_shift = page_shift;
 	table->chunks = kvcalloc(num_chunks, sizeof(*table->chunks),
 				 GFP_KERNEL);
 	/* The device reads it, so vmalloc() would not do. */
@@ -121,13 +132,26 @@ int rnic_page_table_init(struct rnic_dev *dev, struct rnic_page_table *table,
 	memset(table, 0, sizeof(*table));
 	if (count > U32_MAX)
 		return -EINVAL;
-	table->list.count = cpu_to_le32(count);
-	table->list.page_shift = __ffs(page_size);
-	ret = rnic_page_table_alloc(table,
-				    DIV_ROUND_UP(count,
-						 RNIC_PAGE_CHUNK_ENTRIES));
+	ret = rnic_page_table_alloc(table, count, __ffs(page_size));
 	if (!ret) {
 		rnic_page_table_fill(table, umem, page_size);
+		ret = rnic_page_table_map(dev, table);
+	}
+	if (ret)
+		rnic_page_table_free(dev, table);
+	return ret;
+}
+
+int rnic_page_table_init_queue(struct rnic_dev *dev,
+			       struct rnic_page_table *table,
+			       const struct rnic_queue_page *pages, u32 count)
+{
+	int ret = rnic_page_table_alloc(table, count, PAGE_SHIFT);
+	u32 i;
+
+	if (!ret) {
+		for (i = 0; i < count; i++)
+			rnic_page_table_set(table, i, pages[i].dma);
 		ret = rnic_page_table_map(dev, table);
 	}
 	if (ret)

@@ -11,6 +11,7 @@
 
 struct ib_umem;
 struct rnic_dev;
+struct rnic_queue_page;
 
 /* Lives for one command: the device keeps its own copy of a list. */
 struct rnic_page_table {
@@ -28,6 +29,10 @@ void rnic_page_list_inline(struct rnic_page_list *list, dma_addr_t addr,
 /* The list of a process's memory in pages of page_size octets. */
 int rnic_page_table_init(struct rnic_dev *dev, struct rnic_page_table *table,
 			 struct ib_umem *umem, unsigned long page_size);
+/* The list of a kernel's queue. */
+int rnic_page_table_init_queue(struct rnic_dev *dev,
+			       struct rnic_page_table *table,
+			       const struct rnic_queue_page *pages, u32 count);
 void rnic_page_table_free(struct rnic_dev *dev, struct rnic_page_table *table);
 
 #endif /* RNIC_PAGE_LIST_H */

@@ -50,7 +50,10 @@ static const u8 rnic_wc_statuses[] = {
 
 static struct rnic_cqe *rnic_cqe_at(const struct rnic_cq *cq, u32 index)
 {
-	return &cq->ring[index & (cq->depth - 1)];
+	u32 slot = index & (cq->depth - 1);
+
+	return rnic_queue_at(cq->ring, cq->ring_offset +
+			     slot * sizeof(struct rnic_cqe));
 }
 
 static bool rnic_cqe_valid(const struct rnic_cq *cq, u32 index)
@@ -273,7 +276,7 @@ int rnic_poll_cq(struct ib_cq *ibcq, int count, struct ib_wc *wc)
 		.dev = to_rnic_dev(ibcq->device),
 		.cq = cq,
 	};
-	struct rnic_cq_record *record = cq->queue.va;
+	struct rnic_cq_record *record = cq->queue.record;
 	unsigned long irq_flags;
 	int found;
 

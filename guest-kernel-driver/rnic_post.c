@@ -3,7 +3,7 @@
  * rnic: the kernel's posting of work requests.
  *
  * Send WQEs are written in place, piece by piece, because one may wrap around
- * the end of the ring at any multiple of RNIC_SQ_UNIT.
+ * the end of the ring, and go on in another page, at any multiple of RNIC_SQ_UNIT.
  */
 
 #include <linux/log2.h>
@@ -24,12 +24,19 @@ static void rnic_wqe_copy(const struct rnic_wqe *wqe, u32 offset,
 			  const void *data, size_t length)
 {
 	const struct rnic_wq *sq = wqe->sq;
-	size_t size = (size_t)sq->depth * RNIC_SQ_UNIT;
-	size_t at = ((size_t)wqe->start * RNIC_SQ_UNIT + offset) & (size - 1);
-	size_t part = min(length, size - at);
+	u32 size = sq->depth * RNIC_SQ_UNIT;
+	u32 at = wqe->start * RNIC_SQ_UNIT + offset;
 
-	memcpy(sq->ring + at, data, part);
-	memcpy(sq->ring, data + part, length - part);
+	while (length) {
+		u32 place = sq->ring_offset + (at & (size - 1));
+		size_t part = min3(length, size - (at & (size - 1)),
+				   PAGE_SIZE - offset_in_page(place));
+
+		memcpy(rnic_queue_at(sq->ring, place), data, part);
+		data += part;
+		at += part;
+		length -= part;
+	}
 }
 
 static void rnic_wqe_add(struct rnic_wqe *wqe, const void *data, size_t length)
@@ -359,7 +366,7 @@ int rnic_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 {
 	struct rnic_dev *dev = to_rnic_dev(ibqp->device);
 	struct rnic_qp *qp = to_rnic_qp(ibqp);
-	struct rnic_qp_record *record = qp->queue.va;
+	struct rnic_qp_record *record = qp->queue.record;
 	unsigned long irq_flags;
 	int ret = 0;
 	u32 old;
@@ -393,8 +400,9 @@ static struct rnic_rq_wqe *rnic_receive_wqe(struct rnic_wq *rq,
 	struct rnic_rq_wqe *wqe;
 	int i;
 
-	wqe = (void *)(rq->ring + ((size_t)(rq->producer & (rq->depth - 1)) <<
-				   rq->wqe_shift));
+	wqe = rnic_queue_at(rq->ring, rq->ring_offset +
+			    ((rq->producer & (rq->depth - 1)) <<
+			     rq->wqe_shift));
 	wqe->num_sge = cpu_to_le32(wr->num_sge);
 	wqe->reserved = 0;
 	for (i = 0; i < wr->num_sge; i++) {
@@ -449,7 +457,7 @@ int rnic_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 {
 	struct rnic_dev *dev = to_rnic_dev(ibqp->device);
 	struct rnic_qp *qp = to_rnic_qp(ibqp);
-	struct rnic_qp_record *record = qp->queue.va;
+	struct rnic_qp_record *record = qp->queue.record;
 	unsigned long irq_flags;
 	u32 old;
 	int ret;
@@ -468,7 +476,7 @@ int rnic_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
 		       const struct ib_recv_wr **bad_wr)
 {
 	struct rnic_srq *srq = to_rnic_srq(ibsrq);
-	struct rnic_srq_record *record = srq->queue.va;
+	struct rnic_srq_record *record = srq->queue.record;
 	unsigned long irq_flags;
 	u32 old;
 	int ret;

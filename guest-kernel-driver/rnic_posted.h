@@ -24,7 +24,8 @@ struct rnic_posted {
 /* One of the kernel's work queues; sq counts units, rq and S-RQ WQEs. */
 struct rnic_wq {
 	spinlock_t lock;	/* all of this */
-	u8 *ring;		/* NULL: not the kernel's */
+	const struct rnic_queue_page *ring; /* NULL: not the kernel's */
+	u32 ring_offset;	/* where it begins in these pages */
 	u32 depth;		/* a power of two */
 	u32 producer;
 	u32 consumer;		/* of a ring that completes in order */

@@ -176,31 +176,44 @@ static int rnic_qp_size_kernel_rings(struct rnic_dev *dev, struct rnic_qp *qp,
 	return 0;
 }
 
+/* Both rings' memory. */
+static int rnic_qp_alloc_kernel_rings(struct rnic_dev *dev, struct rnic_qp *qp,
+				      struct rnic_qp_params *params)
+{
+	u32 sq_offset = rnic_ring_begin(RNIC_QUEUE_RECORD_SIZE, RNIC_SQ_UNIT);
+	u32 sq_end = sq_offset + params->sq_depth * RNIC_SQ_UNIT;
+	u32 rq_offset = rnic_ring_begin(sq_end, BIT(params->rq_wqe_shift));
+	u32 rq_end = rq_offset + (params->rq_depth << params->rq_wqe_shift);
+	int ret;
+
+	ret = rnic_queue_alloc(dev, &qp->queue,
+			       params->rq_depth ? rq_end : sq_end);
+	if (ret)
+		return ret;
+	qp->sq.ring = qp->queue.pages;
+	qp->sq.ring_offset = sq_offset;
+	params->memory.ring_offset[0] = cpu_to_le32(sq_offset);
+	if (!params->rq_depth)
+		return 0;
+	qp->rq.ring = qp->queue.pages;
+	qp->rq.ring_offset = rq_offset;
+	qp->rq.wqe_shift = params->rq_wqe_shift;
+	qp->rq.max_sge = qp->cap.max_recv_sge;
+	params->memory.ring_offset[1] = cpu_to_le32(rq_offset);
+	return 0;
+}
+
 static int rnic_create_kernel_qp(struct rnic_dev *dev, struct rnic_qp *qp,
 				 struct rnic_qp_params *params)
 {
-	size_t sq_size, rq_size;
 	int ret;
 
 	ret = rnic_qp_size_kernel_rings(dev, qp, params);
+	if (!ret)
+		ret = rnic_qp_alloc_kernel_rings(dev, qp, params);
 	if (ret)
 		return ret;
-	sq_size = (size_t)params->sq_depth * RNIC_SQ_UNIT;
-	rq_size = (size_t)params->rq_depth << params->rq_wqe_shift;
-	ret = rnic_queue_alloc(dev, &qp->queue, RNIC_QUEUE_RECORD_SIZE +
-			       sq_size + rq_size);
-	if (ret)
-		return ret;
-	qp->sq.ring = qp->queue.va + RNIC_QUEUE_RECORD_SIZE;
 	params->doorbell_page = RNIC_KERNEL_DOORBELL_PAGE;
-	params->memory.ring_offset[0] = cpu_to_le32(RNIC_QUEUE_RECORD_SIZE);
-	if (params->rq_depth) {
-		qp->rq.ring = qp->sq.ring + sq_size;
-		qp->rq.wqe_shift = params->rq_wqe_shift;
-		qp->rq.max_sge = qp->cap.max_recv_sge;
-		params->memory.ring_offset[1] =
-			cpu_to_le32(RNIC_QUEUE_RECORD_SIZE + sq_size);
-	}
 	ret = rnic_wq_init(dev, &qp->sq, params->sq_depth);
 	if (!ret && params->rq_depth)
 		ret = rnic_wq_init(dev, &qp->rq, params->rq_depth);

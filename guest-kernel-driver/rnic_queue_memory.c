@@ -2,13 +2,14 @@
 /*
  * rnic: queue memory.
  *
- * The kernel's queues are one contiguous block each, aligned to its size, so
- * that the block's address is all of its page list.
+ * The kernel's queues are of single pages, which are there when no larger block
+ * is. The device has the list of them, the kernel finds an entry by its page. All
+ * of this sleeps.
  */
 
 #include <linux/dma-mapping.h>
 #include <linux/log2.h>
-#include <linux/sizes.h>
+#include <linux/slab.h>
 
 #include "rnic.h"
 #include "rnic_queue_memory.h"
@@ -19,16 +20,26 @@
 int rnic_queue_alloc(struct rnic_dev *dev, struct rnic_queue *queue,
 		     size_t size)
 {
+	u32 count = DIV_ROUND_UP(size, PAGE_SIZE);
+
 	memset(queue, 0, sizeof(*queue));
-	queue->size = roundup_pow_of_two(max_t(size_t, size, PAGE_SIZE));
-	queue->va = dma_alloc_coherent(&dev->pdev->dev, queue->size,
-				       &queue->dma, GFP_KERNEL | __GFP_NOWARN);
-	if (!queue->va)
+	queue->pages = kvcalloc(count, sizeof(*queue->pages), GFP_KERNEL);
+	if (!queue->pages)
 		return -ENOMEM;
-	if (!IS_ALIGNED(queue->dma, queue->size)) {
-		rnic_queue_free(dev, queue);
-		return -ENOMEM;
+	while (queue->num_pages < count) {
+		struct rnic_queue_page *page = &queue->pages[queue->num_pages];
+
+		page->va = dma_alloc_coherent(&dev->pdev->dev, PAGE_SIZE,
+					      &page->dma,
+					      GFP_KERNEL | __GFP_NOWARN);
+		if (!page->va) {
+			rnic_queue_free(dev, queue);
+			return -ENOMEM;
+		}
+		queue->num_pages++;
+		cond_resched();
 	}
+	queue->record = queue->pages[0].va;
 	return 0;
 }
 
@@ -45,17 +56,21 @@ int rnic_queue_pin(struct rnic_dev *dev, struct rnic_queue *queue,
 	if (IS_ERR(umem))
 		return PTR_ERR(umem);
 	queue->umem = umem;
-	queue->size = length;
 	return 0;
 }
 
 void rnic_queue_free(struct rnic_dev *dev, struct rnic_queue *queue)
 {
+	u32 i;
+
 	if (queue->umem)
 		ib_umem_release(queue->umem);
-	else if (queue->va)
-		dma_free_coherent(&dev->pdev->dev, queue->size, queue->va,
-				  queue->dma);
+	for (i = 0; i < queue->num_pages; i++) {
+		dma_free_coherent(&dev->pdev->dev, PAGE_SIZE,
+				  queue->pages[i].va, queue->pages[i].dma);
+		cond_resched();
+	}
+	kvfree(queue->pages);
 	memset(queue, 0, sizeof(*queue));
 }
 
@@ -67,10 +82,16 @@ int rnic_queue_describe(struct rnic_dev *dev, const struct rnic_queue *queue,
 	int ret;
 
 	memset(table, 0, sizeof(*table));
-	if (!queue->umem) {
-		rnic_page_list_inline(&memory->pages, queue->dma,
-				      ilog2(queue->size));
+	if (!queue->umem && queue->num_pages == 1) {
+		rnic_page_list_inline(&memory->pages, queue->pages[0].dma,
+				      PAGE_SHIFT);
 		return 0;
+	}
+	if (!queue->umem) {
+		ret = rnic_page_table_init_queue(dev, table, queue->pages,
+						 queue->num_pages);
+		memory->pages = table->list;
+		return ret;
 	}
 	/* The record is at offset 0 of the first page, whatever its address. */
 	page_size = ib_umem_find_best_pgsz(queue->umem,
@@ -93,7 +114,7 @@ static bool rnic_ring_valid(u32 length, const struct rnic_user_ring *ring)
 {
 	return is_power_of_2(ring->depth) && ring->depth >= ring->min_depth &&
 	       ring->depth <= ring->max_depth &&
-	       IS_ALIGNED(ring->offset, 64) &&
+	       IS_ALIGNED(ring->offset, RNIC_RING_ALIGNMENT) &&
 	       ring->offset >= RNIC_QUEUE_RECORD_SIZE &&
 	       rnic_ring_end(ring) <= length;
 }

@@ -84,15 +84,17 @@ static int rnic_create_kernel_srq(struct rnic_dev *dev, struct rnic_srq *srq,
 				  struct rnic_srq_params *params)
 {
 	size_t size = (size_t)srq->wq.depth << srq->wq.wqe_shift;
+	u32 offset = rnic_ring_begin(RNIC_QUEUE_RECORD_SIZE,
+				     BIT(srq->wq.wqe_shift));
 	int ret;
 
-	ret = rnic_queue_alloc(dev, &srq->queue,
-			       RNIC_QUEUE_RECORD_SIZE + size);
+	ret = rnic_queue_alloc(dev, &srq->queue, offset + size);
 	if (ret)
 		return ret;
-	srq->wq.ring = srq->queue.va + RNIC_QUEUE_RECORD_SIZE;
+	srq->wq.ring = srq->queue.pages;
+	srq->wq.ring_offset = offset;
 	params->doorbell_page = RNIC_KERNEL_DOORBELL_PAGE;
-	params->memory.ring_offset[0] = cpu_to_le32(RNIC_QUEUE_RECORD_SIZE);
+	params->memory.ring_offset[0] = cpu_to_le32(offset);
 	ret = rnic_wq_init(dev, &srq->wq, srq->wq.depth);
 	if (!ret)
 		ret = rnic_srq_start(dev, srq, params);

@@ -60,7 +60,8 @@ struct rnic_cq {
 	/* The kernel's only. */
 	bool armed;			/* and no event since */
 	spinlock_t lock;		/* all of these */
-	struct rnic_cqe *ring;
+	const struct rnic_queue_page *ring; /* NULL: not the kernel's */
+	u32 ring_offset;	/* where it begins in these pages */
 	u32 consumer;
 	bool waits;			/* a CQE did, at the last check ... */
 	u32 waits_at;			/* ... and consumer was that */
