@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # The kernel's NVMe initiator over RDMA: writes a disk that the server lends,
-# four programs at once with blocks of different sizes, and reads it back.
+# four programs at once with blocks of different sizes, and reads it back. The core
+# moderates its completions as the load is.
 
 . /usr/lib/rnic/lib.sh
 
@@ -14,6 +15,13 @@ write_quarter() {
 	dd if=/tmp/data of=$disk bs=$size oflag=direct conv=notrunc status=none \
 		seek=$(($1 * quarter / size)) skip=$(($1 * quarter / size)) \
 		count=$((quarter / size))
+}
+
+moderation=/sys/kernel/tracing/events/rdma_core/cq_modify/enable
+
+# moderated: how often the core has changed the moderation of a CQ.
+moderated() {
+	grep -c ' cq_modify: ' /sys/kernel/tracing/trace
 }
 
 write_all() {
@@ -33,6 +41,11 @@ echo "transport=rdma,traddr=$(address_of server),trsvcid=4420,nqn=test,nr_io_que
 	>/dev/nvme-fabrics || fail "cannot connect"
 eventually 30 test -b $disk || fail "no disk"
 
+rdma resource show cq | grep 'adaptive-moderation on' ||
+	fail "no moderation by the core: $(rdma resource show cq)"
+mount -t tracefs none /sys/kernel/tracing 2>/dev/null
+echo 1 >$moderation || fail "no trace of moderation"
+
 say "a disk at $(now)"
 head -c $((4 * quarter)) /dev/urandom >/tmp/data
 write_all
@@ -44,6 +57,10 @@ for size in 4096 1M; do
 		fail "read something else, with blocks of $size"
 done
 say "read at $(now)"
+say "moderation changed $(moderated) times"
+tail -n 3 /sys/kernel/tracing/trace
+[ "$(moderated)" -gt 0 ] || fail "the core has not changed the moderation"
+echo 0 >$moderation
 await compared
 echo 1 >/sys/class/nvme/nvme0/delete_controller
 rmmod nvme_rdma || fail "nvme_rdma does not go away"

@@ -3,18 +3,19 @@
  * kverbs_self: atomic operations, immediate data and Reads with several SGEs by
  * kernel verbs, on two QPs of the adapter that are connected by hand to each other.
  *
- * Loading it does all of that; it loads if all is right.
+ * Loading it does all of that; it loads if all is right. With maxima=1 it has the
+ * largest queues that the adapter offers, instead.
  */
 
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/delay.h>
 #include <linux/module.h>
-#include <net/ipv6.h>
-#include <rdma/ib_cache.h>
 #include <rdma/ib_verbs.h>
 
-#define PORT		1
+#include "connect.h"
+#include "maxima.h"
+
 #define TIME_LIMIT	(60 * HZ)
 #define IMMEDIATE	0x12345678
 #define PAYLOAD		40	/* octets of a message */
@@ -35,82 +36,12 @@ static struct self {
 	struct ib_mr *mr;
 	struct scatterlist sg;
 	u8 *page;
-	union ib_gid gid;
-	int gid_index;
 } self;
 
+static bool maxima;
+module_param(maxima, bool, 0);
+
 static int result = -ENODEV;	/* no adapter */
-
-/*
- * ---------------------------------------------------------- connecting
- */
-static int find_gid(void)
-{
-	int i;
-
-	for (i = 0; !rdma_query_gid(self.dev, PORT, i, &self.gid); i++) {
-		if (ipv6_addr_v4mapped((struct in6_addr *)&self.gid)) {
-			self.gid_index = i;
-			return 0;
-		}
-	}
-	return -EADDRNOTAVAIL;
-}
-
-static int to_init(struct ib_qp *qp)
-{
-	struct ib_qp_attr attr = {
-		.qp_state = IB_QPS_INIT,
-		.port_num = PORT,
-		.qp_access_flags = IB_ACCESS_REMOTE_WRITE |
-				   IB_ACCESS_REMOTE_READ |
-				   IB_ACCESS_REMOTE_ATOMIC,
-	};
-
-	return ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_PKEY_INDEX |
-			    IB_QP_PORT | IB_QP_ACCESS_FLAGS);
-}
-
-static int to_rtr(struct ib_qp *qp, struct ib_qp *peer)
-{
-	struct ib_qp_attr attr = {
-		.qp_state = IB_QPS_RTR,
-		.path_mtu = IB_MTU_1024,
-		.dest_qp_num = peer->qp_num,
-		.max_dest_rd_atomic = 4,
-	};
-
-	attr.ah_attr.type = rdma_ah_find_type(self.dev, PORT);
-	rdma_ah_set_port_num(&attr.ah_attr, PORT);
-	rdma_ah_set_grh(&attr.ah_attr, &self.gid, 0, self.gid_index, 1, 0);
-	return ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_AV |
-			    IB_QP_PATH_MTU | IB_QP_DEST_QPN | IB_QP_RQ_PSN |
-			    IB_QP_MAX_DEST_RD_ATOMIC | IB_QP_MIN_RNR_TIMER);
-}
-
-static int to_rts(struct ib_qp *qp)
-{
-	struct ib_qp_attr attr = {
-		.qp_state = IB_QPS_RTS,
-		.timeout = 20,
-		.retry_cnt = 7,
-		.rnr_retry = 7,
-		.max_rd_atomic = 4,
-	};
-
-	return ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_SQ_PSN |
-			    IB_QP_TIMEOUT | IB_QP_RETRY_CNT |
-			    IB_QP_RNR_RETRY | IB_QP_MAX_QP_RD_ATOMIC);
-}
-
-static int connect_both(void)
-{
-	int ret = to_init(self.qp[0]) ?: to_init(self.qp[1]);
-
-	ret = ret ?: to_rtr(self.qp[0], self.qp[1]);
-	ret = ret ?: to_rtr(self.qp[1], self.qp[0]);
-	return ret ?: to_rts(self.qp[0]) ?: to_rts(self.qp[1]);
-}
 
 /*
  * ------------------------------------------------------------- posting
@@ -316,7 +247,7 @@ static int check_all(void)
 {
 	if (self.dev->attrs.atomic_cap != IB_ATOMIC_HCA)
 		return -EOPNOTSUPP;
-	return find_gid() ?: connect_both() ?: register_page() ?:
+	return connect_by_hand(self.qp[0], self.qp[1]) ?: register_page() ?:
 	       check_atomics() ?:
 	       check_immediate(IB_WR_RDMA_WRITE_WITH_IMM) ?:
 	       check_immediate(IB_WR_SEND_WITH_IMM) ?:
@@ -413,7 +344,7 @@ static int check_device(struct ib_device *dev)
 
 static int self_add(struct ib_device *dev)
 {
-	result = check_device(dev);
+	result = maxima ? check_maxima(dev) : check_device(dev);
 	return 0;
 }
 
