@@ -20,6 +20,7 @@
 #include "rnic_compat.h"
 #include "rnic_eq.h"
 
+struct rnic_failure;
 struct rnic_function;
 struct rnic_state_page;
 
@@ -97,6 +98,7 @@ struct rnic_dev {
 	struct ib_device ibdev;
 	struct pci_dev *pdev;
 	struct rnic_function *function;
+	struct rnic_failure *failure;	/* the function's note of it */
 	struct net_device *netdev;
 	struct mutex carrier_lock;	/* the carrier, against unregistration */
 	bool netdev_registered;		/* with carrier_lock */
@@ -179,12 +181,15 @@ static inline void rnic_ring(struct rnic_dev *dev, u32 doorbell, u32 value)
 }
 
 /* The one way to write it; the provider does the same. */
+static inline void rnic_version_string(u32 version, char *str, size_t size)
+{
+	snprintf(str, size, "%u.%u", version >> 16, version & 0xffff);
+}
+
 static inline void rnic_firmware_version(struct rnic_dev *dev, char *str,
 					 size_t size)
 {
-	u32 version = rnic_read32(dev, RNIC_REG_HW_VERSION);
-
-	snprintf(str, size, "%u.%u", version >> 16, version & 0xffff);
+	rnic_version_string(rnic_read32(dev, RNIC_REG_HW_VERSION), str, size);
 }
 
 /* Any of them. */

@@ -167,6 +167,7 @@ static int rnic_admin_submit(struct rnic_dev *dev,
 		cmd->sqe.command_id =
 			cpu_to_le16(admin->slots[ret].command_id);
 		rnic_admin_set_bulk(admin, ret, cmd);
+		rnic_admin_note_begin(&admin->slots[ret].note, &cmd->sqe);
 		rnic_admin_write_sqe(dev, &cmd->sqe);
 	}
 	spin_unlock_irqrestore(&admin->lock, irq_flags);
@@ -242,6 +243,7 @@ static void rnic_admin_complete(struct rnic_dev *dev,
 		return;
 	}
 	slot->cqe = *cqe;
+	rnic_admin_note_end(&slot->note, &slot->cqe, &admin->log);
 	complete(&slot->done);
 }
 
@@ -288,6 +290,23 @@ void rnic_admin_poll(struct rnic_dev *dev)
 		admin->head = head;
 		rnic_write32(dev, RNIC_REG_ADMIN_HEAD, head);
 	}
+	spin_unlock_irqrestore(&admin->lock, irq_flags);
+}
+
+void rnic_admin_note_all(struct rnic_dev *dev,
+			 struct rnic_admin_record *record)
+{
+	struct rnic_admin *admin = &dev->admin;
+	unsigned long irq_flags;
+	unsigned int i;
+
+	record->num_unanswered = 0;
+	spin_lock_irqsave(&admin->lock, irq_flags);
+	record->log = admin->log;
+	for_each_set_bit(i, admin->busy, RNIC_ADMIN_DEPTH)
+		if (!admin->slots[i].note.answered)
+			record->unanswered[record->num_unanswered++] =
+				admin->slots[i].note;
 	spin_unlock_irqrestore(&admin->lock, irq_flags);
 }
 

@@ -12,10 +12,10 @@
 #include <linux/spinlock.h>
 
 #include "rnic-hw.h"
+#include "rnic_admin_log.h"
 
 struct rnic_dev;
 
-#define RNIC_ADMIN_DEPTH	64
 #define RNIC_ADMIN_BULK		512	/* octets of bulk data of a command */
 
 /* One command; the caller fills sqe but for id and bulk address. */
@@ -31,6 +31,7 @@ struct rnic_admin_command {
 struct rnic_admin_slot {
 	struct completion done;
 	struct rnic_admin_cqe cqe;
+	struct rnic_admin_note note;
 	u16 command_id;
 };
 
@@ -48,6 +49,7 @@ struct rnic_admin {
 	u32 head;
 	DECLARE_BITMAP(busy, RNIC_ADMIN_DEPTH);
 	struct rnic_admin_slot slots[RNIC_ADMIN_DEPTH];
+	struct rnic_admin_log log;
 };
 
 int rnic_admin_init(struct rnic_dev *dev);
@@ -65,6 +67,10 @@ int rnic_admin_execute(struct rnic_dev *dev, struct rnic_admin_command *cmd);
 
 /* Takes completions off the queue. Any context. */
 void rnic_admin_poll(struct rnic_dev *dev);
+
+/* The last commands, and those in flight. Any context. */
+void rnic_admin_note_all(struct rnic_dev *dev,
+			 struct rnic_admin_record *record);
 
 /* Ends all commands in flight of a device that has failed. */
 void rnic_admin_abort(struct rnic_dev *dev);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * rnic: one function per admin command, in the driver's own types.  No
- * other file builds an admin SQE or reads an admin CQE.
+ * other file builds an admin SQE or reads an admin CQE, but rnic_admin_log.c for
+ * its notes.
  *
  * All return 0 or a negative errno and may sleep.  Those that take something
  * away succeed on a device that has failed: its reset has taken everything.

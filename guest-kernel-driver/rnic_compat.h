@@ -7,6 +7,7 @@
 #define RNIC_COMPAT_H
 
 #include <linux/mm.h>
+#include <net/devlink.h>
 #include <rdma/ib_umem.h>
 #include <rdma/ib_verbs.h>
 #include <rdma/uverbs_ioctl.h>
@@ -85,5 +86,28 @@ static inline struct ib_umem *ib_umem_get_va(struct ib_device *device,
 	return ib_umem_get(device, addr, size, access);
 }
 #endif
+
+/* Without a grace period. Where it is an operation's default, it is zero. */
+static inline struct devlink_health_reporter *
+rnic_devlink_reporter_create(struct devlink *devlink,
+			     const struct devlink_health_reporter_ops *ops,
+			     void *priv)
+{
+#ifdef RNIC_HAVE_REPORTER_OPS_PERIOD
+	return devlink_health_reporter_create(devlink, ops, priv);
+#else
+	return devlink_health_reporter_create(devlink, ops, 0, priv);
+#endif
+}
+
+/* Newer kernels name the driver themselves. */
+static inline int rnic_devlink_put_driver_name(struct devlink_info_req *request)
+{
+#ifdef RNIC_HAVE_INFO_DRIVER_NAME
+	return devlink_info_driver_name_put(request, KBUILD_MODNAME);
+#else
+	return 0;
+#endif
+}
 
 #endif /* RNIC_COMPAT_H */

@@ -13,6 +13,7 @@
 #include "rnic.h"
 #include "rnic_async.h"
 #include "rnic_cm.h"
+#include "rnic_failure.h"
 #include "rnic_function.h"
 #include "rnic_health.h"
 #include "rnic_netdev.h"
@@ -114,8 +115,12 @@ void rnic_health_check(struct rnic_dev *dev)
 		rnic_fail(dev, "it has been reset");
 }
 
-/* False: it had failed before, and has been reset since. */
-static bool rnic_reset_failed(struct rnic_dev *dev, u32 *health)
+/*
+ * False: it had failed before, and has been reset since. A failure, which has a
+ * cause, is noted with what the reset takes away.
+ */
+static bool rnic_reset_failed(struct rnic_dev *dev, const char *why,
+			      u32 *health)
 {
 	unsigned long irq_flags;
 	bool first;
@@ -123,7 +128,8 @@ static bool rnic_reset_failed(struct rnic_dev *dev, u32 *health)
 	spin_lock_irqsave(&dev->failure_lock, irq_flags);
 	first = !test_and_set_bit(RNIC_DEV_FAILED, &dev->flags);
 	if (first) {
-		*health = rnic_read32(dev, RNIC_REG_HEALTH);
+		if (why)
+			*health = rnic_failure_note(dev, why);
 		rnic_write32(dev, RNIC_REG_CONTROL, RNIC_CONTROL_RESET);
 	}
 	spin_unlock_irqrestore(&dev->failure_lock, irq_flags);
@@ -138,14 +144,14 @@ void rnic_silence(struct rnic_dev *dev)
 {
 	u32 health;
 
-	rnic_reset_failed(dev, &health);
+	rnic_reset_failed(dev, NULL, &health);
 }
 
 void rnic_fail(struct rnic_dev *dev, const char *why)
 {
 	u32 health;
 
-	if (!rnic_reset_failed(dev, &health))
+	if (!rnic_reset_failed(dev, why, &health))
 		return;
 	dev_err(&dev->pdev->dev, "out of service: %s (health %u)\n", why,
 		health);

@@ -1,160 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * rnic: the PCI function and what happens to it.
- *
- * It has a device (rnic_start.c) while it can be used. A device that fails makes
- * way for a new one, after a time that grows as long as that fails, too. To all
- * that use it this, and a reset, suspend or bus error, is a removal and then
- * another device.
+ * rnic: the PCI driver: what happens to a PCI function. All that sleeps, and runs
+ * with the PCI device's lock.
  */
 
 #include <linux/mod_devicetable.h>
 #include <linux/module.h>
 #include <linux/pci.h>
 #include <linux/pm.h>
-#include <linux/workqueue.h>
 
 #include "rnic.h"
 #include "rnic_function.h"
-#include "rnic_health.h"
-#include "rnic_start.h"
-
-#define RNIC_FIRST_DELAY	(HZ / 10)
-#define RNIC_LONGEST_DELAY	(20 * HZ)
-/* A device that has worked for so long begins with the first delay again. */
-#define RNIC_LONG_LIFE		(60 * HZ)
-
-struct rnic_function {
-	struct pci_dev *pdev;
-	struct mutex lock;		/* of all below */
-	struct rnic_dev *dev;		/* NULL: none */
-	bool usable;			/* there should be one */
-	unsigned long started;		/* jiffies, of dev */
-	unsigned long delay;		/* jiffies, before the next try */
-	struct delayed_work recover_work;
-};
-
-static int rnic_function_start(struct rnic_function *function)
-{
-	struct rnic_dev *dev = rnic_start(function->pdev, function);
-
-	lockdep_assert_held(&function->lock);
-	if (IS_ERR(dev))
-		return PTR_ERR(dev);
-	function->dev = dev;
-	function->started = jiffies;
-	return 0;
-}
-
-static void rnic_function_stop(struct rnic_function *function)
-{
-	lockdep_assert_held(&function->lock);
-	if (function->dev)
-		rnic_stop(function->dev);
-	function->dev = NULL;
-}
-
-static void rnic_function_try_later(struct rnic_function *function)
-{
-	queue_delayed_work(system_long_wq, &function->recover_work,
-			   function->delay);
-	function->delay = min_t(unsigned long, 2 * function->delay,
-				RNIC_LONGEST_DELAY);
-}
-
-void rnic_function_failed(struct rnic_function *function)
-{
-	queue_delayed_work(system_long_wq, &function->recover_work, 0);
-}
-
-static void rnic_function_recover(struct rnic_function *function)
-{
-	int ret;
-
-	rnic_function_stop(function);
-	ret = rnic_function_start(function);
-	if (!ret) {
-		pci_info(function->pdev, "back in service\n");
-		return;
-	}
-	pci_err(function->pdev,
-		"not back in service (error %d), next try in %u ms\n", ret,
-		jiffies_to_msecs(function->delay));
-	rnic_function_try_later(function);
-}
-
-static void rnic_recover_work(struct work_struct *work)
-{
-	struct rnic_function *function =
-		container_of(to_delayed_work(work), struct rnic_function,
-			     recover_work);
-
-	mutex_lock(&function->lock);
-	if (!function->usable)
-		goto out;
-	if (!function->dev) {
-		rnic_function_recover(function);
-	} else if (rnic_failed(function->dev)) {
-		if (time_after(jiffies, function->started + RNIC_LONG_LIFE))
-			function->delay = RNIC_FIRST_DELAY;
-		rnic_function_stop(function);
-		rnic_function_try_later(function);
-	}
-out:
-	mutex_unlock(&function->lock);
-}
-
-/* Nothing uses the function any more when this returns. */
-static void rnic_function_leave(struct rnic_function *function)
-{
-	mutex_lock(&function->lock);
-	function->usable = false;
-	if (function->dev && !pci_device_is_present(function->pdev))
-		rnic_fail(function->dev, "it was pulled out");
-	rnic_function_stop(function);
-	mutex_unlock(&function->lock);
-	cancel_delayed_work_sync(&function->recover_work);
-}
-
-static int rnic_function_return(struct rnic_function *function)
-{
-	int ret = 0;
-
-	mutex_lock(&function->lock);
-	function->usable = true;
-	function->delay = RNIC_FIRST_DELAY;
-	if (!function->dev)
-		ret = rnic_function_start(function);
-	mutex_unlock(&function->lock);
-	return ret;
-}
-
-/* What took the function away is over: it has to work in the end. */
-static void rnic_function_return_or_retry(struct rnic_function *function)
-{
-	int ret = rnic_function_return(function);
-
-	if (!ret)
-		return;
-	pci_err(function->pdev, "cannot be used (error %d), trying again\n",
-		ret);
-	rnic_function_failed(function);
-}
 
 static int rnic_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 {
-	struct rnic_function *function = kzalloc(sizeof(*function), GFP_KERNEL);
+	struct rnic_function *function = rnic_function_create(pdev);
 	int ret;
 
-	if (!function)
-		return -ENOMEM;
-	function->pdev = pdev;
-	mutex_init(&function->lock);
-	INIT_DELAYED_WORK(&function->recover_work, rnic_recover_work);
-	ret = rnic_function_return(function);
+	if (IS_ERR(function))
+		return PTR_ERR(function);
+	ret = rnic_function_return(function, RNIC_ABSENT_PCI);
 	if (ret) {
-		rnic_function_leave(function);
-		kfree(function);
+		rnic_function_leave_idle(function);
+		rnic_function_free(function);
 		return ret;
 	}
 	pci_set_drvdata(pdev, function);
@@ -165,30 +33,20 @@ static void rnic_remove(struct pci_dev *pdev)
 {
 	struct rnic_function *function = pci_get_drvdata(pdev);
 
-	rnic_function_leave(function);
+	rnic_function_leave_idle(function);
 	pci_set_drvdata(pdev, NULL);
-	kfree(function);
+	rnic_function_free(function);
 }
 
 /* Memory may be used for another purpose now. */
 static void rnic_shutdown(struct pci_dev *pdev)
 {
-	struct rnic_function *function = pci_get_drvdata(pdev);
-
-	mutex_lock(&function->lock);
-	function->usable = false;
-	if (function->dev) {
-		rnic_health_unwatch(function->dev);
-		rnic_silence(function->dev);
-		pci_clear_master(pdev);
-	}
-	mutex_unlock(&function->lock);
-	cancel_delayed_work_sync(&function->recover_work);
+	rnic_function_silence(pci_get_drvdata(pdev));
 }
 
 static void rnic_reset_prepare(struct pci_dev *pdev)
 {
-	rnic_function_leave(pci_get_drvdata(pdev));
+	rnic_function_leave_idle(pci_get_drvdata(pdev));
 }
 
 static void rnic_reset_done(struct pci_dev *pdev)
@@ -203,11 +61,8 @@ static pci_ers_result_t rnic_error_detected(struct pci_dev *pdev,
 
 	if (state == pci_channel_io_normal)
 		return PCI_ERS_RESULT_CAN_RECOVER;
-	mutex_lock(&function->lock);
-	if (function->dev)
-		rnic_fail(function->dev, "its bus reports an error");
-	mutex_unlock(&function->lock);
-	rnic_function_leave(function);
+	rnic_function_fail(function, "its bus reports an error");
+	rnic_function_leave_idle(function);
 	return state == pci_channel_io_perm_failure ?
 	       PCI_ERS_RESULT_DISCONNECT : PCI_ERS_RESULT_NEED_RESET;
 }
@@ -231,7 +86,7 @@ static const struct pci_error_handlers rnic_err_handler = {
 /* A sleeping machine's device forgets, and the wire does not wait. */
 static int rnic_suspend(struct device *parent)
 {
-	rnic_function_leave(dev_get_drvdata(parent));
+	rnic_function_leave_idle(dev_get_drvdata(parent));
 	return 0;
 }
 

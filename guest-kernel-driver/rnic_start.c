@@ -215,7 +215,8 @@ static void rnic_free(struct rnic_dev *dev)
 }
 
 struct rnic_dev *rnic_start(struct pci_dev *pdev,
-			    struct rnic_function *function)
+			    struct rnic_function *function,
+			    struct rnic_failure *failure)
 {
 	struct rnic_dev *dev = ib_alloc_device(rnic_dev, ibdev);
 	int ret;
@@ -224,6 +225,7 @@ struct rnic_dev *rnic_start(struct pci_dev *pdev,
 		return ERR_PTR(-ENOMEM);
 	dev->pdev = pdev;
 	dev->function = function;
+	dev->failure = failure;
 	rnic_netdev_init(dev);
 	rnic_health_init(dev);
 	rnic_ib_init(dev);

@@ -7,14 +7,17 @@
 
 struct pci_dev;
 struct rnic_dev;
+struct rnic_failure;
 struct rnic_function;
 
 /*
  * The device of the PCI function, registered; or an ERR_PTR(). The function is
- * told if it fails later, see rnic_function_failed(). Sleeps.
+ * told if it fails later, see rnic_function_failed(), after failure has got the
+ * particulars. Sleeps.
  */
 struct rnic_dev *rnic_start(struct pci_dev *pdev,
-			    struct rnic_function *function);
+			    struct rnic_function *function,
+			    struct rnic_failure *failure);
 
 /* Ends when all that use the device have let go. It is freed. Sleeps. */
 void rnic_stop(struct rnic_dev *dev);

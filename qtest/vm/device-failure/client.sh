@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# The adapter fails, vanishes, is reset and rebound, each time in the middle of a
-# transfer of the kernel (NVMe) and of a program: what used it ends or goes on, no task
-# hangs, and an adapter that has failed is back in service by itself, within 10 s.
+# The adapter fails, vanishes, is reset, rebound and replugged, each time in the middle
+# of a transfer of the kernel (NVMe) and of a program: what used it ends or goes on, no
+# task hangs, and an adapter that has failed is back in service by itself, within 10 s.
 
 . /usr/lib/rnic/lib.sh
 
@@ -110,11 +110,22 @@ rebind() {
 	echo "$function" >/sys/bus/pci/drivers/rnic/bind
 }
 
+# The host takes the adapter away and gives another one.
+replug() {
+	signal "replug-$cycle"
+	await "replugged-$cycle"
+}
+
 await lent
 modprobe nvme-rdma || fail "no NVMe initiator"
 fails_by fatal signal fatal
 fails_by vanish signal vanish
-returns_by reset function_reset
-returns_by rebind rebind
+cycle=1
+while [ $cycle -le "$CYCLES" ]; do
+	returns_by "reset $cycle" function_reset
+	returns_by "rebind $cycle" rebind
+	returns_by "replug $cycle" replug
+	cycle=$((cycle + 1))
+done
 [ "$(services_begun)" = 2 ] || fail "the driver brought the device back too often"
 signal over

@@ -12,7 +12,7 @@ while ! signalled over; do
 done &
 answering=$!
 signal lent
-await over 240
+await over $((240 + 60 * CYCLES))
 kill $answering
 pkill rping
 take_disk_back

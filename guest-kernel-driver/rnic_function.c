@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * rnic: the PCI function and its devices.
+ *
+ * It has a device (rnic_start.c) while it can be used. A device that fails makes
+ * way for a new one, after a time that grows as long as that fails, too. To all
+ * that use it this, and a reset, suspend or bus error, is a removal and then
+ * another device. Each failure is reported to devlink, which says whether the
+ * driver may recover by itself.
+ *
+ * Locks, from the outside: the PCI device's, the devlink instance's,
+ * rnic_function.lock, and all that starting and stopping takes (RTNL ...). Only
+ * devlink's report takes the second one, so it is made without the third.
+ */
+
+#include <linux/netlink.h>
+#include <linux/pci.h>
+#include <linux/slab.h>
+#include <linux/workqueue.h>
+
+#include "rnic.h"
+#include "rnic_devlink.h"
+#include "rnic_failure.h"
+#include "rnic_function.h"
+#include "rnic_health.h"
+#include "rnic_start.h"
+
+#define RNIC_FIRST_DELAY	(HZ / 10)
+#define RNIC_LONGEST_DELAY	(20 * HZ)
+/* A device that has worked for so long begins with the first delay again. */
+#define RNIC_LONG_LIFE		(60 * HZ)
+
+struct rnic_function {
+	struct pci_dev *pdev;
+	struct rnic_devlink *devlink;
+	struct rnic_failure failure;
+	struct mutex lock;		/* of all below */
+	struct rnic_dev *dev;		/* NULL: none */
+	unsigned int absences;		/* RNIC_ABSENT_*; 0: there should be one */
+	bool reported;			/* a failure, and none has worked since */
+	u32 hw_version;
+	u32 abi_version;
+	unsigned long started;		/* jiffies, of dev */
+	unsigned long delay;		/* jiffies, before the next try */
+	unsigned long next_try;		/* jiffies, if the work is pending */
+	struct delayed_work recover_work;
+};
+
+static int rnic_function_start(struct rnic_function *function)
+{
+	struct rnic_dev *dev = rnic_start(function->pdev, function,
+					  &function->failure);
+
+	lockdep_assert_held(&function->lock);
+	if (IS_ERR(dev))
+		return PTR_ERR(dev);
+	function->dev = dev;
+	function->started = jiffies;
+	function->hw_version = rnic_read32(dev, RNIC_REG_HW_VERSION);
+	function->abi_version = rnic_read32(dev, RNIC_REG_ABI_VERSION);
+	function->reported = false;
+	rnic_devlink_set_healthy(function->devlink);
+	return 0;
+}
+
+static void rnic_function_stop(struct rnic_function *function)
+{
+	lockdep_assert_held(&function->lock);
+	if (function->dev)
+		rnic_stop(function->dev);
+	function->dev = NULL;
+}
+
+static bool rnic_function_has_failed(const struct rnic_function *function)
+{
+	return function->dev && rnic_failed(function->dev);
+}
+
+static void rnic_function_try_at(struct rnic_function *function,
+				 unsigned long delay)
+{
+	mod_delayed_work(system_long_wq, &function->recover_work, delay);
+}
+
+void rnic_function_failed(struct rnic_function *function)
+{
+	rnic_function_try_at(function, 0);
+}
+
+static void rnic_function_try_later(struct rnic_function *function)
+{
+	lockdep_assert_held(&function->lock);
+	function->next_try = jiffies + function->delay;
+	rnic_function_try_at(function, function->delay);
+	pci_info(function->pdev, "next try in %u ms\n",
+		 jiffies_to_msecs(function->delay));
+	function->delay = min_t(unsigned long, 2 * function->delay,
+				RNIC_LONGEST_DELAY);
+}
+
+/* Without the lock. The device, if it has failed, goes whatever devlink says. */
+static void rnic_function_report(struct rnic_function *function,
+				 const char *why, bool again)
+{
+	bool automatic = rnic_devlink_report(function->devlink, why, again);
+
+	mutex_lock(&function->lock);
+	if (rnic_function_has_failed(function) && !function->absences) {
+		if (time_after(jiffies, function->started + RNIC_LONG_LIFE))
+			function->delay = RNIC_FIRST_DELAY;
+		rnic_function_stop(function);
+	}
+	if (!function->dev && !function->absences && automatic)
+		rnic_function_try_later(function);
+	mutex_unlock(&function->lock);
+}
+
+static void rnic_function_recover(struct rnic_function *function)
+{
+	int ret = rnic_function_start(function);
+
+	if (!ret) {
+		rnic_devlink_count_recovery(function->devlink);
+		pci_info(function->pdev, "back in service\n");
+		return;
+	}
+	pci_err(function->pdev, "not back in service (error %d)\n", ret);
+}
+
+static void rnic_recover_work(struct work_struct *work)
+{
+	struct rnic_function *function =
+		container_of(to_delayed_work(work), struct rnic_function,
+			     recover_work);
+	const char *why = NULL;
+	bool again;
+
+	mutex_lock(&function->lock);
+	again = function->reported;
+	if (function->absences)
+		goto out;
+	if (rnic_function_has_failed(function)) {
+		why = "the device has failed";
+	} else if (!function->dev) {
+		rnic_function_recover(function);
+		if (!function->dev)
+			why = "the device does not start";
+	}
+	if (why)
+		function->reported = true;
+out:
+	mutex_unlock(&function->lock);
+	if (why)
+		rnic_function_report(function, why, again);
+}
+
+void rnic_function_leave(struct rnic_function *function,
+			 enum rnic_function_absence why)
+{
+	mutex_lock(&function->lock);
+	function->absences |= why;
+	if (function->dev && !pci_device_is_present(function->pdev))
+		rnic_fail(function->dev, "it was pulled out");
+	rnic_function_stop(function);
+	mutex_unlock(&function->lock);
+}
+
+void rnic_function_leave_idle(struct rnic_function *function)
+{
+	rnic_function_leave(function, RNIC_ABSENT_PCI);
+	cancel_delayed_work_sync(&function->recover_work);
+}
+
+int rnic_function_return(struct rnic_function *function,
+			 enum rnic_function_absence why)
+{
+	int ret = 0;
+
+	mutex_lock(&function->lock);
+	function->absences &= ~why;
+	function->delay = RNIC_FIRST_DELAY;
+	if (!function->dev && !function->absences)
+		ret = rnic_function_start(function);
+	mutex_unlock(&function->lock);
+	return ret;
+}
+
+/* What took the function away is over: it has to work in the end. */
+void rnic_function_return_or_retry(struct rnic_function *function)
+{
+	int ret = rnic_function_return(function, RNIC_ABSENT_PCI);
+
+	if (!ret)
+		return;
+	pci_err(function->pdev, "cannot be used (error %d), trying again\n",
+		ret);
+	rnic_function_failed(function);
+}
+
+void rnic_function_silence(struct rnic_function *function)
+{
+	mutex_lock(&function->lock);
+	function->absences |= RNIC_ABSENT_PCI;
+	if (function->dev) {
+		rnic_health_unwatch(function->dev);
+		rnic_silence(function->dev);
+		pci_clear_master(function->pdev);
+	}
+	mutex_unlock(&function->lock);
+	cancel_delayed_work_sync(&function->recover_work);
+}
+
+void rnic_function_fail(struct rnic_function *function, const char *why)
+{
+	mutex_lock(&function->lock);
+	if (function->dev)
+		rnic_fail(function->dev, why);
+	mutex_unlock(&function->lock);
+}
+
+int rnic_function_recover_now(struct rnic_function *function,
+			      struct netlink_ext_ack *extack)
+{
+	int ret = 0;
+
+	mutex_lock(&function->lock);
+	if (rnic_function_has_failed(function))
+		rnic_function_stop(function);
+	if (function->absences) {
+		NL_SET_ERR_MSG(extack, "the PCI function is not in use");
+		ret = -ENODEV;
+	} else if (!function->dev) {
+		ret = rnic_function_start(function);
+		if (ret)
+			NL_SET_ERR_MSG(extack, "the device does not start");
+		else
+			pci_info(function->pdev, "back in service\n");
+	}
+	mutex_unlock(&function->lock);
+	return ret;
+}
+
+bool rnic_function_is_absent(struct rnic_function *function)
+{
+	return READ_ONCE(function->absences);
+}
+
+void rnic_function_describe(struct rnic_function *function,
+			    struct rnic_function_state *state)
+{
+	long left;
+
+	mutex_lock(&function->lock);
+	left = max(0L, (long)(function->next_try - jiffies));
+	*state = (struct rnic_function_state) {
+		.absent = function->absences,
+		.failed = !function->dev || rnic_function_has_failed(function),
+		.next_try_ms = delayed_work_pending(&function->recover_work) ?
+			       (int)jiffies_to_msecs(left) : -1,
+		.hw_version = function->hw_version,
+		.abi_version = function->abi_version,
+	};
+	mutex_unlock(&function->lock);
+}
+
+struct rnic_failure *rnic_function_failure(struct rnic_function *function)
+{
+	return &function->failure;
+}
+
+struct rnic_function *rnic_function_create(struct pci_dev *pdev)
+{
+	struct rnic_function *function = kzalloc(sizeof(*function), GFP_KERNEL);
+	int ret;
+
+	if (!function)
+		return ERR_PTR(-ENOMEM);
+	function->pdev = pdev;
+	function->absences = RNIC_ABSENT_PCI;
+	mutex_init(&function->lock);
+	rnic_failure_init(&function->failure);
+	INIT_DELAYED_WORK(&function->recover_work, rnic_recover_work);
+	function->devlink = rnic_devlink_create(pdev, function);
+	if (IS_ERR(function->devlink)) {
+		ret = PTR_ERR(function->devlink);
+		kfree(function);
+		return ERR_PTR(ret);
+	}
+	return function;
+}
+
+void rnic_function_free(struct rnic_function *function)
+{
+	rnic_devlink_free(function->devlink);
+	kfree(function);
+}
