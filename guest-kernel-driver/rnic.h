@@ -106,6 +106,7 @@ struct rnic_dev {
 	u8 __iomem *doorbells;		/* page 0, the kernel's */
 	unsigned long flags;		/* enum rnic_dev_flag */
 	u64 features;			/* RNIC_FEATURE_* in use */
+	u16 abi_minor;			/* of RNIC_REG_ABI_VERSION */
 	struct rnic_limits limits;
 	u8 mac[ETH_ALEN];
 	struct rnic_admin admin;

@@ -255,8 +255,8 @@ static bool rnic_admin_pending(const struct rnic_admin_cqe *cqe, u32 head)
 }
 
 /*
- * No more than there can be commands in flight: with the lock held there will be
- * no other, so that this is all unless the device makes completions up.
+ * Takes as many completions as the ring has entries at most. The lock keeps new
+ * commands away, so a device that does not lie has no more.
  */
 static u32 rnic_admin_take(struct rnic_dev *dev)
 {

@@ -3,8 +3,8 @@
  * rnic: the connection events of each QP, in order.
  *
  * An event can need admin commands, and waits for the QP's other users. Events of
- * different QPs are handled side by side, so that none waits for another's. An
- * event that is queued has a reference to its QP.
+ * different QPs are handled side by side, so that none waits for another's. The
+ * work that is queued has a reference to its QP, however many events it finds.
  */
 
 #include <linux/slab.h>
@@ -40,7 +40,6 @@ static void rnic_cm_queue_work(struct work_struct *work)
 	struct rnic_qp *qp = container_of(work, struct rnic_qp,
 					  connection.work);
 	struct rnic_queued_event *entry, *next;
-	unsigned int handled = 0;
 	LIST_HEAD(events);
 
 	spin_lock(&qp->connection.events_lock);
@@ -50,11 +49,9 @@ static void rnic_cm_queue_work(struct work_struct *work)
 	list_for_each_entry_safe(entry, next, &events, list) {
 		rnic_cm_qp_event(qp, &entry->event);
 		kfree(entry);
-		handled++;
 	}
-	/* The QP can be gone after the last one. */
-	while (handled--)
-		rnic_ref_put(&qp->ref);
+	/* The QP can be gone after this. */
+	rnic_ref_put(&qp->ref);
 }
 
 void rnic_cm_queue_init_qp(struct rnic_qp *qp)
@@ -70,7 +67,9 @@ rnic_cm_queue_entry(const struct rnic_connection *connection)
 {
 	if (READ_ONCE(connection->num_events) >= RNIC_MAX_QUEUED_EVENTS)
 		return NULL;
-	return kmalloc(sizeof(struct rnic_queued_event), GFP_KERNEL);
+	/* To free memory may need a disk behind this adapter. */
+	return kmalloc(sizeof(struct rnic_queued_event),
+		       GFP_NOIO | __GFP_NOWARN);
 }
 
 void rnic_cm_queue_event(struct rnic_dev *dev, struct rnic_qp *qp,
@@ -90,5 +89,7 @@ void rnic_cm_queue_event(struct rnic_dev *dev, struct rnic_qp *qp,
 	list_add_tail(&entry->list, &connection->events);
 	connection->num_events++;
 	spin_unlock(&connection->events_lock);
-	queue_work(dev->cm_wq, &connection->work);
+	/* If it was queued before, it has its reference. */
+	if (!queue_work(dev->cm_wq, &connection->work))
+		rnic_ref_put(&qp->ref);
 }

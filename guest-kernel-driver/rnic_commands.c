@@ -489,6 +489,12 @@ int rnic_cmd_dealloc_stag(struct rnic_dev *dev, u32 stag)
 	return rnic_cmd_take_away(dev, RNIC_ADMIN_DEALLOC_STAG, stag);
 }
 
+/* Older devices want zero there. */
+static u8 rnic_cmd_tos(const struct rnic_dev *dev, u8 tos)
+{
+	return dev->abi_minor >= RNIC_ABI_MINOR_TOS ? tos : 0;
+}
+
 int rnic_cmd_cm_listen(struct rnic_dev *dev, u64 cookie,
 		       const struct rnic_cm_addr *local, u32 backlog, u8 tos,
 		       u32 *listener)
@@ -499,7 +505,7 @@ int rnic_cmd_cm_listen(struct rnic_dev *dev, u64 cookie,
 	cmd.sqe.listen.cookie = cpu_to_le64(cookie);
 	cmd.sqe.listen.local = *local;
 	cmd.sqe.listen.backlog = cpu_to_le32(backlog);
-	cmd.sqe.listen.tos = tos;
+	cmd.sqe.listen.tos = rnic_cmd_tos(dev, tos);
 	return rnic_cmd_create(dev, &cmd, listener);
 }
 
@@ -531,7 +537,7 @@ int rnic_cmd_cm_connect(struct rnic_dev *dev,
 	cmd.sqe.connect.ord = cpu_to_le16(p->ord);
 	cmd.sqe.connect.local = p->local;
 	cmd.sqe.connect.remote = p->remote;
-	cmd.sqe.connect.tos = p->tos;
+	cmd.sqe.connect.tos = rnic_cmd_tos(dev, p->tos);
 	ret = rnic_cmd_set_private_data(&cmd, p->private_data,
 					p->private_data_length);
 	return ret ?: rnic_admin_execute(dev, &cmd);

@@ -46,7 +46,9 @@ static bool rnic_cq_event_is_lost(struct rnic_dev *dev, u32 cqn)
 
 	if (!cq)
 		return false;
-	lost = cq->ring && READ_ONCE(cq->armed) && rnic_cq_waits(cq);
+	/* Which of the CQEs is solicited the device alone knows. */
+	lost = cq->ring && READ_ONCE(cq->armed) &&
+	       !READ_ONCE(cq->armed_solicited) && rnic_cq_waits(cq);
 	rnic_ref_put(&cq->ref);
 	return lost;
 }

@@ -163,13 +163,10 @@ static irqreturn_t rnic_interrupt(int irq, void *data)
 static void rnic_vector_check(struct rnic_dev *dev, unsigned int i)
 {
 	unsigned int irq = pci_irq_vector(dev->pdev, i);
-	unsigned long irq_flags;
 
 	disable_irq(irq);
 	local_bh_disable();
-	local_irq_save(irq_flags);
 	rnic_interrupt(irq, &dev->vectors[i]);
-	local_irq_restore(irq_flags);
 	local_bh_enable();
 	enable_irq(irq);
 }
@@ -302,7 +299,7 @@ static int rnic_eq_create(struct rnic_dev *dev, struct rnic_eq *eq,
 		rnic_queue_free(dev, &eq->queue);
 		return ret;
 	}
-	/* Pairs with rnic_eq_pending(), in the interrupt handler. */
+	/* Pairs with rnic_eq_peek(). */
 	smp_store_release(&eq->ready, true);
 	return 0;
 }

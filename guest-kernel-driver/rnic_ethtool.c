@@ -74,13 +74,15 @@ static int rnic_set_ringparam(struct net_device *netdev,
 			      struct kernel_ethtool_ringparam *kernel_ring,
 			      struct netlink_ext_ack *extack)
 {
-	struct rnic_netdev_setup setup;
+	struct rnic_netdev_setup setup, before;
 
-	if (ring->rx_mini_pending || ring->rx_jumbo_pending)
-		return -EINVAL;
 	rnic_netdev_get_setup(netdev, &setup);
+	before = setup;
 	setup.rx_depth = rnic_ring_depth(ring->rx_pending);
 	setup.tx_depth = rnic_ring_depth(ring->tx_pending);
+	if (setup.rx_depth == before.rx_depth &&
+	    setup.tx_depth == before.tx_depth)
+		return 0;
 	return rnic_netdev_change(netdev, &setup);
 }
 

@@ -2,10 +2,10 @@
 /*
  * rnic: the PCI function and its devices.
  *
- * It has a device (rnic_start.c) while it can be used. A device that fails makes
- * way for a new one, after a time that grows as long as that fails, too. To all
- * that use it this, and a reset, suspend or bus error, is a removal and then
- * another device. Each failure is reported to devlink, which says whether the
+ * It has a device (rnic_start.c) while it can be used. When a device fails, the
+ * driver removes it and starts another one. Each attempt that fails doubles the
+ * time before the next. A reset, suspend or bus error removes the device, too, and
+ * starts another one when it is over. Each failure is reported to devlink, which says whether the
  * driver may recover by itself.
  *
  * Locks, from the outside: the PCI device's, the devlink instance's,

@@ -131,6 +131,8 @@ static bool rnic_reset_failed(struct rnic_dev *dev, const char *why,
 		if (why)
 			*health = rnic_failure_note(dev, why);
 		rnic_write32(dev, RNIC_REG_CONTROL, RNIC_CONTROL_RESET);
+		/* The reset has arrived when this is answered. */
+		rnic_read32(dev, RNIC_REG_STATUS);
 	}
 	spin_unlock_irqrestore(&dev->failure_lock, irq_flags);
 	if (first) {

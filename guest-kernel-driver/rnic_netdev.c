@@ -47,7 +47,7 @@ void rnic_netdev_interrupt(struct rnic_dev *dev)
 	if (!netdev || !rnic_has(dev, RNIC_FEATURE_ETHERNET))
 		return;
 	nd = netdev_priv(netdev);
-	napi_schedule_irqoff(&nd->napi);
+	napi_schedule(&nd->napi);
 }
 
 static int rnic_netdev_open(struct net_device *netdev)
@@ -154,7 +154,7 @@ static int rnic_change_mtu(struct net_device *netdev, int mtu)
 struct rnic_rx_filter {
 	u32 mode;
 	unsigned int count;
-	u8 macs[ETH_ALEN * RNIC_RX_MAX_MULTICAST] __aligned(2);
+	u8 macs[ETH_ALEN * RNIC_RX_MAX_ADDRESSES] __aligned(2);
 };
 
 static void rnic_rx_filter_add(struct rnic_rx_filter *filter, const u8 *mac)
@@ -164,7 +164,7 @@ static void rnic_rx_filter_add(struct rnic_rx_filter *filter, const u8 *mac)
 
 static unsigned int rnic_rx_filter_room(const struct rnic_rx_filter *filter)
 {
-	return RNIC_RX_MAX_MULTICAST - filter->count;
+	return RNIC_RX_MAX_ADDRESSES - filter->count;
 }
 
 /* What the interface is addressed by, own being its MAC. */

@@ -45,7 +45,7 @@ void rnic_netdev_free(struct rnic_dev *dev);
 
 /*
  * With the RTNL. An interface that is up is closed and opened again; if that fails
- * it is as before, or down.
+ * it has the setup it had before, or it is down.
  */
 int rnic_netdev_change(struct net_device *netdev,
 		       const struct rnic_netdev_setup *setup);

@@ -3,9 +3,10 @@
  * rnic: the kernel's polling of completion queues.
  *
  * A completion counts if its QP uses this CQ and its work request is outstanding
- * (rnic_posted.c). One of a QP that is gone, or was reset since, is passed over.
- * Any other is a lie: the device is taken out of service, because the completion
- * that it should have been will never come.
+ * (rnic_posted.c). One that looks like that of a QP that is gone, or was reset
+ * since, is passed over: if it is a lie, the next completion of that work queue
+ * shows it. Any other is a lie: the driver takes the device out of service, because
+ * the completion that it should have been will never come.
  *
  * On a device out of service everything outstanding completes here, flushed.
  */
@@ -328,7 +329,9 @@ int rnic_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 	unsigned long irq_flags;
 	int ret = 0;
 
-	WRITE_ONCE(cq->armed, true);
+	WRITE_ONCE(cq->armed_solicited, solicited);
+	/* Pairs with rnic_fail(), which calls the handlers of armed CQs. */
+	smp_store_mb(cq->armed, true);
 	if (!rnic_failed(dev))
 		rnic_ring(dev, RNIC_DB_CQ_ARM,
 			  cq->cqn | (solicited ? RNIC_ARM_SOLICITED :

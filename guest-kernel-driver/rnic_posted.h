@@ -48,8 +48,9 @@ void rnic_wq_free(struct rnic_wq *wq);
 void rnic_wq_restart(struct rnic_dev *dev, struct rnic_wq *wq);
 
 /*
- * With the lock held. The work request at producer, of as many units, for which
- * there is room; an S-RQ has its own. Returns the device's wr_id.
+ * The caller holds the lock, and the queue has room. Notes a work request: at the
+ * producer index, where it takes its units of the ring (rnic_wq_post), or in a free
+ * slot of an S-RQ (rnic_srq_post). Returns the wr_id for the device.
  */
 u64 rnic_wq_post(struct rnic_wq *wq, const struct rnic_posted *wr);
 bool rnic_srq_has_room(const struct rnic_wq *wq);

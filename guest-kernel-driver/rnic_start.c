@@ -80,6 +80,7 @@ static int rnic_check_abi(struct rnic_dev *dev)
 			version >> 16, version & 0xffff, RNIC_ABI_MAJOR);
 		return -ENODEV;
 	}
+	dev->abi_minor = version & 0xffff;
 	return 0;
 }
 
@@ -163,6 +164,8 @@ err_admin:
 static void rnic_hw_stop(struct rnic_dev *dev)
 {
 	rnic_write32(dev, RNIC_REG_CONTROL, RNIC_CONTROL_RESET);
+	/* The reset has arrived when this is answered. */
+	rnic_read32(dev, RNIC_REG_STATUS);
 	rnic_vectors_free(dev);
 	rnic_admin_free(dev);
 }

@@ -59,6 +59,7 @@ struct rnic_cq {
 	struct rnic_queue queue;
 	/* The kernel's only. */
 	bool armed;			/* and no event since */
+	bool armed_solicited;		/* for solicited events only */
 	spinlock_t lock;		/* all of these */
 	const struct rnic_queue_page *ring; /* NULL: not the kernel's */
 	u32 ring_offset;	/* where it begins in these pages */

@@ -94,6 +94,7 @@ typedef uint16_t __be16;
 #define RNIC_MAGIC		0x43494e52	/* "RNIC" */
 #define RNIC_ABI_MAJOR		1
 #define RNIC_ABI_MINOR		3
+#define RNIC_ABI_MINOR_TOS	3	/* the first with listen.tos, connect.tos */
 #define RNIC_NO_VECTOR		0xffffffff
 
 /* 15:0 MSI-X vectors, 31:16 doorbell pages in BAR 2 */
@@ -899,7 +900,7 @@ struct rnic_admin_sqe {
 			__le64 cookie;
 			struct rnic_cm_addr local; /* ip all zero: any */
 			__le32 backlog;
-			__u8 tos;		/* of IP; ABI 1.3 */
+			__u8 tos;		/* of IP; RNIC_ABI_MINOR_TOS */
 			__u8 reserved[3];
 		} listen;
 		struct {	/* CM_CONNECT -> number; bulk: private data */
@@ -909,7 +910,7 @@ struct rnic_admin_sqe {
 			__le16 ord;
 			struct rnic_cm_addr local;
 			struct rnic_cm_addr remote;
-			__u8 tos;		/* of IP; ABI 1.3 */
+			__u8 tos;		/* of IP; RNIC_ABI_MINOR_TOS */
 			__u8 reserved[7];
 		} connect;
 		struct {	/* CM_ACCEPT, CM_REJECT; bulk: private data */
@@ -988,7 +989,7 @@ RNIC_ASSERT_SIZE(struct rnic_admin_sqe, 128);
  * with RNIC_REG_MAC only if it is there.  With RNIC_FEATURE_UNICAST_LIST.
  */
 #define RNIC_RX_LISTED_ONLY		(1u << 2)
-#define RNIC_RX_MAX_MULTICAST		64	/* MACs of all kinds */
+#define RNIC_RX_MAX_ADDRESSES		64
 
 struct rnic_admin_cqe {
 	__le16 command_id;

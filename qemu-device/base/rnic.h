@@ -200,6 +200,7 @@ struct RnicState {
     /* pci/interrupt.c: what is to happen in the main loop */
     QEMUBH *interrupt_bh;
     DECLARE_BITMAP(wanted_vectors, RNIC_MAX_VECTORS);
+    DECLARE_BITMAP(repeated_vectors, RNIC_MAX_VECTORS); /* by a fault */
     uint32_t wanted_health;
 
     /* pci/run-state.c */

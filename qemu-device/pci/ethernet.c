@@ -48,7 +48,7 @@ struct RnicEthernet {
     uint32_t sending_length;
     uint32_t rx_mode;
     uint32_t rx_count;
-    uint8_t rx_list[RNIC_RX_MAX_MULTICAST][ETH_ALEN];
+    uint8_t rx_list[RNIC_RX_MAX_ADDRESSES][ETH_ALEN];
     uint8_t frame[RNIC_ETH_MAX_FRAME];
 };
 
@@ -494,13 +494,13 @@ rnic_ethernet_set_rx_mode(RnicState *s, const struct rnic_admin_sqe *sqe)
     RnicEthernet *e = s->ethernet;
     uint32_t mode = le32_to_cpu(sqe->rx_mode.mode);
     uint32_t count = le32_to_cpu(sqe->rx_mode.count);
-    uint8_t list[RNIC_RX_MAX_MULTICAST][ETH_ALEN];
+    uint8_t list[RNIC_RX_MAX_ADDRESSES][ETH_ALEN];
     enum rnic_admin_status status;
 
     if (!e) {
         return RNIC_ST_UNSUPPORTED;
     }
-    if ((mode & ~RX_MODES) || count > RNIC_RX_MAX_MULTICAST ||
+    if ((mode & ~RX_MODES) || count > RNIC_RX_MAX_ADDRESSES ||
         ((mode & RNIC_RX_LISTED_ONLY) &&
          !rnic_accepted(s, RNIC_FEATURE_UNICAST_LIST))) {
         return RNIC_ST_INVALID_MODIFIER;

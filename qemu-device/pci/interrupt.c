@@ -44,6 +44,13 @@ void rnic_interrupt(RnicState *s, uint32_t vector)
     }
 }
 
+static void interrupt_notify(RnicState *s, uint32_t vector)
+{
+    trace_rnic_interrupt(vector);
+    msix_notify(PCI_DEVICE(s), vector);
+}
+
+/* The same, unless a fault is asked for. */
 static void interrupt_raise(RnicState *s, uint32_t vector)
 {
     unsigned times = 1;
@@ -52,14 +59,27 @@ static void interrupt_raise(RnicState *s, uint32_t vector)
     if (rnic_fault(s, RNIC_FAULT_EVENT_INTERRUPT, 0, vector, &rule)) {
         times = rnic_fault_written(&rule, NULL, 0);
     }
-    if (times == 0) {
-        return;
-    }
     if (times > 1) {
-        rnic_interrupt(s, vector);      /* in another turn, or it is one */
+        /* In another turn: two in one would be one for the guest. */
+        set_bit_atomic(vector, s->repeated_vectors);
+        qemu_bh_schedule(s->interrupt_bh);
     }
-    trace_rnic_interrupt(vector);
-    msix_notify(PCI_DEVICE(s), vector);
+    if (times > 0) {
+        interrupt_notify(s, vector);
+    }
+}
+
+static void interrupt_each(RnicState *s, unsigned long *vectors,
+                           void (*raise)(RnicState *s, uint32_t vector))
+{
+    for (unsigned i = 0; i < BITS_TO_LONGS(s->config.vectors); i++) {
+        unsigned long word = qatomic_xchg(&vectors[i], 0);
+
+        while (word && DEVICE(s)->realized) {
+            raise(s, i * BITS_PER_LONG + ctzl(word));
+            word &= word - 1;
+        }
+    }
 }
 
 static void interrupt_all(RnicState *s)
@@ -72,14 +92,8 @@ static void interrupt_all(RnicState *s)
     if (qatomic_read(&s->stopped)) {
         return;                 /* a vector writes to memory */
     }
-    for (unsigned i = 0; i < BITS_TO_LONGS(s->config.vectors); i++) {
-        unsigned long word = qatomic_xchg(&s->wanted_vectors[i], 0);
-
-        while (word && DEVICE(s)->realized) {
-            interrupt_raise(s, i * BITS_PER_LONG + ctzl(word));
-            word &= word - 1;
-        }
-    }
+    interrupt_each(s, s->repeated_vectors, interrupt_notify);
+    interrupt_each(s, s->wanted_vectors, interrupt_raise);
 }
 
 /* A vector may be aimed at what unplugs the device. */
@@ -106,6 +120,7 @@ void rnic_interrupt_reset(RnicState *s)
 {
     qemu_bh_cancel(s->interrupt_bh);
     bitmap_zero(s->wanted_vectors, RNIC_MAX_VECTORS);
+    bitmap_zero(s->repeated_vectors, RNIC_MAX_VECTORS);
     s->wanted_health = 0;
 }
 

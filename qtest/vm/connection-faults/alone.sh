@@ -47,8 +47,8 @@ wrong_listener() {
 
 for port in 7174 7175 7176; do
 	rping -s -P -p $port >/tmp/server-$port 2>&1 &
+	eventually 20 serving $! $port || fail "rping does not listen on port $port"
 done
-sleep 1
 late_command
 wrong_listener
 pkill rping
