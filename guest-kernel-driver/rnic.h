@@ -22,7 +22,6 @@
 
 struct rnic_failure;
 struct rnic_function;
-struct rnic_state_page;
 
 #define RNIC_DRIVER_NAME	"rnic"
 
@@ -126,7 +125,8 @@ struct rnic_dev {
 	struct work_struct flush_work;	/* wakes those who poll after that */
 	spinlock_t failure_lock;	/* RNIC_DEV_FAILED and the reset with it */
 	struct delayed_work health_work;
-	struct rnic_state_page *state_page;	/* see rnic_state_page.c */
+	spinlock_t state_lock;		/* see rnic_state_page.c */
+	struct list_head ucontexts;
 
 	struct ida doorbell_pages;
 	u32 doorbell_groups;		/* see rnic_ucontext.c */

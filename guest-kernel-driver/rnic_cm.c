@@ -23,6 +23,7 @@
 #include "rnic_cm_listen.h"
 #include "rnic_cm_queue.h"
 #include "rnic_commands.h"
+#include "rnic_health.h"
 #include "rnic_verbs.h"
 
 void rnic_cm_init(struct rnic_dev *dev)
@@ -37,9 +38,9 @@ void rnic_cm_free(struct rnic_dev *dev)
 	rnic_listen_free(dev);
 }
 
+/* It has the reference of rnic_iw_get_qp(), after which alone iw_cm calls this. */
 void rnic_iw_add_ref(struct ib_qp *ibqp)
 {
-	rnic_ref_get(&to_rnic_qp(ibqp)->ref);
 }
 
 void rnic_iw_rem_ref(struct ib_qp *ibqp)
@@ -47,10 +48,10 @@ void rnic_iw_rem_ref(struct ib_qp *ibqp)
 	rnic_ref_put(&to_rnic_qp(ibqp)->ref);
 }
 
-/* iw_cm, who holds a spin lock, takes its reference with iw_add_ref. */
+/* With iw_cm's reference: the QP could be gone when iw_cm calls iw_add_ref. */
 struct ib_qp *rnic_iw_get_qp(struct ib_device *ibdev, int qpn)
 {
-	struct rnic_qp *qp = xa_load(&to_rnic_dev(ibdev)->qps, qpn);
+	struct rnic_qp *qp = rnic_qp_get(to_rnic_dev(ibdev), qpn);
 
 	return qp ? &qp->ibqp : NULL;
 }
@@ -212,6 +213,7 @@ static void rnic_connection_begin(struct rnic_connection *connection,
 	connection->state = state;
 	connection->cm_id = cm_id;
 	connection->cookie = cookie;
+	connection->since = jiffies;
 }
 
 static void rnic_connection_end(struct rnic_connection *connection)
@@ -319,6 +321,67 @@ static int rnic_accept_endpoint(struct rnic_dev *dev, struct iw_cm_id *cm_id,
 	return ret;
 }
 
+/* True: the QP has an accept of this cm_id in progress, and had. */
+static bool rnic_accept_cancel_of(struct rnic_qp *qp,
+				  const struct iw_cm_id *cm_id)
+{
+	struct rnic_connection *connection = &qp->connection;
+	bool found;
+
+	mutex_lock(&connection->lock);
+	found = connection->state == RNIC_CM_ACCEPTING &&
+		connection->cm_id == cm_id;
+	if (found) {
+		rnic_connection_end(connection);
+		rnic_qp_give_up(qp);
+	}
+	mutex_unlock(&connection->lock);
+	return found;
+}
+
+/*
+ * iw_cm lets its user accept or reject a request that is being accepted, and takes
+ * the failure for the end of both: no event of the first accept may come any more.
+ * The QP of that accept, with a reference; NULL: there is none.
+ */
+static struct rnic_qp *rnic_accept_cancel(struct rnic_dev *dev,
+					  const struct iw_cm_id *cm_id)
+{
+	struct rnic_qp *entry, *qp;
+	unsigned long qpn;
+
+	xa_for_each(&dev->qps, qpn, entry) {
+		qp = rnic_qp_get(dev, qpn);
+		if (!qp)
+			continue;
+		if (rnic_accept_cancel_of(qp, cm_id))
+			return qp;
+		rnic_ref_put(&qp->ref);
+	}
+	return NULL;
+}
+
+/* iw_cm has overwritten the QP of the first accept, and its reference. */
+static int rnic_accept_again(struct rnic_dev *dev, struct iw_cm_id *cm_id)
+{
+	struct rnic_qp *qp = rnic_accept_cancel(dev, cm_id);
+
+	if (qp) {
+		rnic_ref_put(&qp->ref);
+		rnic_ref_put(&qp->ref);
+	}
+	return -ECONNRESET;
+}
+
+static int rnic_reject_accepted(struct rnic_dev *dev, struct iw_cm_id *cm_id)
+{
+	struct rnic_qp *qp = rnic_accept_cancel(dev, cm_id);
+
+	if (qp)
+		rnic_ref_put(&qp->ref);
+	return -ECONNRESET;
+}
+
 int rnic_iw_accept(struct iw_cm_id *cm_id, struct iw_cm_conn_param *param)
 {
 	struct rnic_dev *dev = to_rnic_dev(cm_id->device);
@@ -327,7 +390,7 @@ int rnic_iw_accept(struct iw_cm_id *cm_id, struct iw_cm_conn_param *param)
 
 	if (!rnic_request_take(dev, (unsigned long)cm_id->provider_data,
 			       &endpoint))
-		return -ECONNRESET;
+		return rnic_accept_again(dev, cm_id);
 	ret = rnic_accept_endpoint(dev, cm_id, endpoint, param);
 	/* iw_cm does not reject what it failed to accept. */
 	if (ret)
@@ -342,7 +405,7 @@ int rnic_iw_reject(struct iw_cm_id *cm_id, const void *data, u8 length)
 
 	if (!rnic_request_take(dev, (unsigned long)cm_id->provider_data,
 			       &endpoint))
-		return -ECONNRESET;
+		return rnic_reject_accepted(dev, cm_id);
 	return rnic_cmd_cm_reject(dev, endpoint, data, length);
 }
 
@@ -515,23 +578,77 @@ void rnic_cm_event(struct rnic_dev *dev, const struct rnic_cm_event *event)
 	}
 }
 
+/* False: it has not begun, or is established. */
+static bool rnic_connection_fail_start(struct rnic_qp *qp)
+{
+	struct rnic_connection *connection = &qp->connection;
+
+	lockdep_assert_held(&connection->lock);
+	switch (connection->state) {
+	case RNIC_CM_CONNECTING:
+		rnic_iw_event(connection->cm_id, IW_CM_EVENT_CONNECT_REPLY,
+			      -ECONNRESET);
+		rnic_connection_end(connection);
+		return true;
+	case RNIC_CM_ACCEPTING:
+		rnic_connection_not_established(qp, -ECONNRESET);
+		return true;
+	default:
+		return false;
+	}
+}
+
 void rnic_cm_abandon(struct rnic_qp *qp)
 {
 	struct rnic_connection *connection = &qp->connection;
 
 	mutex_lock(&connection->lock);
-	if (connection->state == RNIC_CM_CONNECTING) {
-		rnic_iw_event(connection->cm_id, IW_CM_EVENT_CONNECT_REPLY,
-			      -ECONNRESET);
-		rnic_connection_end(connection);
-	} else if (connection->state == RNIC_CM_ACCEPTING) {
-		rnic_connection_not_established(qp, -ECONNRESET);
-	} else if (rnic_connected(connection)) {
+	if (!rnic_connection_fail_start(qp) && rnic_connected(connection)) {
 		rnic_iw_event(connection->cm_id, IW_CM_EVENT_CLOSE,
 			      -ECONNRESET);
 		rnic_connection_end(connection);
 	}
 	mutex_unlock(&connection->lock);
+}
+
+void rnic_cm_abandon_start(struct rnic_qp *qp)
+{
+	mutex_lock(&qp->connection.lock);
+	if (rnic_connection_fail_start(qp))
+		rnic_qp_give_up(qp);
+	mutex_unlock(&qp->connection.lock);
+}
+
+/* The device waits 10 s for TCP and 60 s for each of the peer's frames. */
+#define RNIC_CM_START_TIMEOUT	(180 * HZ)
+
+static bool rnic_cm_start_is_overdue(struct rnic_qp *qp)
+{
+	const struct rnic_connection *connection = &qp->connection;
+	bool overdue;
+
+	mutex_lock(&qp->connection.lock);
+	overdue = (connection->state == RNIC_CM_CONNECTING ||
+		   connection->state == RNIC_CM_ACCEPTING) &&
+		  time_after(jiffies, connection->since +
+				      RNIC_CM_START_TIMEOUT);
+	mutex_unlock(&qp->connection.lock);
+	return overdue;
+}
+
+void rnic_cm_check(struct rnic_dev *dev)
+{
+	struct rnic_qp *entry, *qp;
+	unsigned long qpn;
+
+	xa_for_each(&dev->qps, qpn, entry) {
+		qp = rnic_qp_get(dev, qpn);
+		if (!qp)
+			continue;
+		if (rnic_cm_start_is_overdue(qp))
+			rnic_fail(dev, "it has lost a connection event");
+		rnic_ref_put(&qp->ref);
+	}
 }
 
 void rnic_cm_abandon_all(struct rnic_dev *dev)

@@ -32,7 +32,14 @@ void rnic_cm_qp_event(struct rnic_qp *qp, const struct rnic_cm_event *event);
 
 /* Ends the connection of a QP for iw_cm: no event of it will come any more. */
 void rnic_cm_abandon(struct rnic_qp *qp);
-/* The same for all QPs, of a device that has failed. */
+/* The same if the device has not told yet that it is established. */
+void rnic_cm_abandon_start(struct rnic_qp *qp);
+/*
+ * Now and then: a device that does not tell how a connect or accept has ended has
+ * failed, because iw_cm waits for that event without end. Sleeps.
+ */
+void rnic_cm_check(struct rnic_dev *dev);
+/* rnic_cm_abandon() for all QPs, of a device that has failed. */
 void rnic_cm_abandon_all(struct rnic_dev *dev);
 
 #endif /* RNIC_CM_H */

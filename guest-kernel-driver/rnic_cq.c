@@ -27,15 +27,42 @@ struct rnic_cq *rnic_cq_get(struct rnic_dev *dev, u32 cqn)
 	return cq;
 }
 
+/*
+ * The kernel expects one event of a CQ that it has armed, and no other. It destroys
+ * the CQ's QPs, then ends the work that the handler queues, and then destroys the
+ * CQ: a handler that is called without QPs would queue work for a CQ that is freed.
+ * rnic_qp_free() waits for those that are being called.
+ */
+static void rnic_cq_call_handler(struct rnic_cq *cq)
+{
+	rcu_read_lock();
+	if (rnic_cq_has_qps(cq) && xchg(&cq->armed, false) &&
+	    cq->ibcq.comp_handler)
+		cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
+	rcu_read_unlock();
+}
+
 void rnic_cq_completion_event(struct rnic_dev *dev, u32 cqn)
 {
 	struct rnic_cq *cq = rnic_cq_get(dev, cqn);
 
 	if (!cq)
 		return;
-	/* The kernel expects one event of a CQ that it has armed, and no other. */
-	if ((!cq->ring || xchg(&cq->armed, false)) && cq->ibcq.comp_handler)
+	if (cq->ring)
+		rnic_cq_call_handler(cq);
+	else if (cq->ibcq.comp_handler)
 		cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
+	rnic_ref_put(&cq->ref);
+}
+
+void rnic_cq_flush_event(struct rnic_dev *dev, u32 cqn)
+{
+	struct rnic_cq *cq = rnic_cq_get(dev, cqn);
+
+	if (!cq)
+		return;
+	if (cq->ring)
+		rnic_cq_call_handler(cq);
 	rnic_ref_put(&cq->ref);
 }
 

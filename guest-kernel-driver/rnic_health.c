@@ -29,7 +29,7 @@ static void rnic_flush_work(struct work_struct *work)
 	void *cq;
 
 	xa_for_each(&dev->cqs, cqn, cq)
-		rnic_cq_completion_event(dev, cqn);
+		rnic_cq_flush_event(dev, cqn);
 }
 
 /* A QP takes nothing from its S-RQ any more. */
@@ -74,6 +74,7 @@ static void rnic_health_work(struct work_struct *work)
 
 	rnic_health_check(dev);
 	rnic_eqs_check(dev);
+	rnic_cm_check(dev);
 	rnic_cqs_check(dev);
 	if (!rnic_failed(dev))
 		schedule_delayed_work(&dev->health_work, RNIC_HEALTH_INTERVAL);
@@ -136,7 +137,7 @@ static bool rnic_reset_failed(struct rnic_dev *dev, const char *why,
 	}
 	spin_unlock_irqrestore(&dev->failure_lock, irq_flags);
 	if (first) {
-		rnic_state_page_set_failed(dev);
+		rnic_state_pages_set_failed(dev);
 		rnic_admin_abort(dev);
 	}
 	return first;

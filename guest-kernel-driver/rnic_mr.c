@@ -8,6 +8,7 @@
 
 #include "rnic.h"
 #include "rnic_commands.h"
+#include "rnic_health.h"
 #include "rnic_verbs.h"
 
 u8 rnic_access_rights(const struct rnic_dev *dev, int ib_access)
@@ -123,8 +124,11 @@ int rnic_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 
 	if (ibmr->type != IB_MR_TYPE_DMA && !mr->gone)
 		ret = rnic_cmd_dealloc_stag(dev, ibmr->rkey);
-	if (ret)
+	/* A process may hear that windows are bound to its region. */
+	if (ret == -EBUSY && ibmr->uobject && rnic_pd_has_windows(ibmr->pd))
 		return ret;
+	if (ret)
+		rnic_fail(dev, "it would not deallocate a memory region");
 	if (mr->pages)
 		dma_free_coherent(&dev->pdev->dev,
 				  mr->max_pages * sizeof(*mr->pages),

@@ -6,6 +6,7 @@
 
 #include "rnic.h"
 #include "rnic_commands.h"
+#include "rnic_health.h"
 #include "rnic_udata.h"
 #include "rnic_verbs.h"
 
@@ -13,6 +14,7 @@ int rnic_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata)
 {
 	struct rnic_dev *dev = to_rnic_dev(ibmw->device);
 	bool of_pd = ibmw->type == IB_MW_TYPE_1;
+	struct rnic_pd *pd = to_rnic_pd(ibmw->pd);
 	int ret = rnic_udata_none(udata);
 
 	if (ret)
@@ -20,11 +22,19 @@ int rnic_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata)
 	if (!rnic_has(dev, RNIC_FEATURE_MEMORY_WINDOW) ||
 	    (of_pd && !rnic_has(dev, RNIC_FEATURE_PD_WINDOW)))
 		return -EOPNOTSUPP;
-	return rnic_cmd_alloc_mw(dev, to_rnic_pd(ibmw->pd)->pdn, of_pd,
-				 rnic_next_key(dev), &ibmw->rkey);
+	ret = rnic_cmd_alloc_mw(dev, pd->pdn, of_pd, rnic_next_key(dev),
+				&ibmw->rkey);
+	if (!ret)
+		atomic_inc(&pd->windows);
+	return ret;
 }
 
 int rnic_dealloc_mw(struct ib_mw *ibmw)
 {
-	return rnic_cmd_dealloc_stag(to_rnic_dev(ibmw->device), ibmw->rkey);
+	struct rnic_dev *dev = to_rnic_dev(ibmw->device);
+
+	if (rnic_cmd_dealloc_stag(dev, ibmw->rkey))
+		rnic_fail(dev, "it would not deallocate a memory window");
+	atomic_dec(&to_rnic_pd(ibmw->pd)->windows);
+	return 0;
 }

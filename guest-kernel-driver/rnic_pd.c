@@ -5,6 +5,7 @@
 
 #include "rnic.h"
 #include "rnic_commands.h"
+#include "rnic_health.h"
 #include "rnic_udata.h"
 #include "rnic_verbs.h"
 
@@ -18,6 +19,9 @@ int rnic_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 
 int rnic_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 {
-	return rnic_cmd_dealloc_pd(to_rnic_dev(ibpd->device),
-				   to_rnic_pd(ibpd)->pdn);
+	struct rnic_dev *dev = to_rnic_dev(ibpd->device);
+
+	if (rnic_cmd_dealloc_pd(dev, to_rnic_pd(ibpd)->pdn))
+		rnic_fail(dev, "it would not deallocate a protection domain");
+	return 0;
 }

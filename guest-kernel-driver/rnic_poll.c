@@ -138,13 +138,20 @@ static bool rnic_cqe_writes_immediate(const struct rnic_cqe *cqe)
 	       cqe->opcode == RNIC_SQ_WRITE_IMMEDIATE;
 }
 
-/* Whether what arrived fits in what the work request has room for. */
-static bool rnic_cqe_fits(const struct rnic_cqe *cqe,
+/*
+ * Whether what arrived fits in what the work request has room for. A Write with
+ * Immediate has no octets for the receive buffer.
+ */
+static bool rnic_cqe_fits(const struct rnic_dev *dev,
+			  const struct rnic_cqe *cqe,
 			  const struct rnic_posted *wr)
 {
-	return cqe->status != RNIC_WC_SUCCESS ||
-	       rnic_cqe_writes_immediate(cqe) ||
-	       le32_to_cpu(cqe->byte_len) <= wr->length;
+	if (cqe->status != RNIC_WC_SUCCESS)
+		return true;
+	if (rnic_cqe_writes_immediate(cqe))
+		return rnic_has(dev, RNIC_FEATURE_RDMAP_EXTENSIONS) &&
+		       (cqe->flags & RNIC_CQE_IMMEDIATE);
+	return le32_to_cpu(cqe->byte_len) <= wr->length;
 }
 
 static void rnic_wc_fill(struct ib_wc *wc, struct rnic_qp *qp,
@@ -157,7 +164,11 @@ static void rnic_wc_fill(struct ib_wc *wc, struct rnic_qp *qp,
 	wc->status = rnic_wc_status(cqe);
 	wc->opcode = rnic_cqe_writes_immediate(cqe) ?
 		     IB_WC_RECV_RDMA_WITH_IMM : wr->opcode;
-	wc->byte_len = le32_to_cpu(cqe->byte_len);
+	/*
+	 * Consumers look for so many octets in the receive buffer, also those that
+	 * expect no Write with Immediate, which a peer may send at any time.
+	 */
+	wc->byte_len = min(le32_to_cpu(cqe->byte_len), wr->length);
 	if (wc->status != IB_WC_SUCCESS)
 		wc->vendor_err = cqe->status;
 	if (cqe->flags & RNIC_CQE_INVALIDATED) {
@@ -207,7 +218,7 @@ static bool rnic_poll_one(struct rnic_poll *poll, const struct rnic_cqe *cqe,
 		break;
 	}
 	rnic_wc_fill(wc, qp, cqe, &wr);
-	if (!rnic_cqe_fits(cqe, &wr)) {
+	if (!rnic_cqe_fits(poll->dev, cqe, &wr)) {
 		rnic_fail(poll->dev, "it received more than there was room for");
 		wc->status = IB_WC_FATAL_ERR;
 		wc->byte_len = 0;
@@ -306,6 +317,11 @@ bool rnic_cq_waits(struct rnic_cq *cq)
 	cq->waits_at = cq->consumer;
 	spin_unlock_irqrestore(&cq->lock, irq_flags);
 	return still;
+}
+
+bool rnic_cq_has_qps(const struct rnic_cq *cq)
+{
+	return !list_empty(&cq->send_qps) || !list_empty(&cq->recv_qps);
 }
 
 static bool rnic_cq_has_flushed(struct rnic_cq *cq)

@@ -317,9 +317,18 @@ static void rnic_qp_free(struct rnic_dev *dev, struct rnic_qp *qp)
 	if (qp->sq.ring) {
 		rnic_cqs_remove_qp(qp);
 		rnic_cq_forget_receives(qp);
+		/* See rnic_cq_call_handler(). */
+		synchronize_rcu();
 	}
 	rnic_ref_drain(&qp->ref);
 	rnic_qp_free_memory(dev, qp);
+}
+
+/* Its events were passed over while no thread could find it. */
+static int rnic_qp_stays(struct rnic_qp *qp)
+{
+	rnic_cm_abandon_start(qp);
+	return -EBUSY;
 }
 
 /*
@@ -334,9 +343,9 @@ static int rnic_qp_end(struct rnic_qp *qp, bool may_refuse)
 	/* Its number is free for another QP as soon as the command is done. */
 	xa_erase_irq(&dev->qps, qp->qpn);
 	ret = rnic_cmd_destroy_qp(dev, qp->qpn);
-	if (ret == -EBUSY && may_refuse &&
+	if (ret == -EBUSY && may_refuse && rnic_pd_has_windows(qp->ibqp.pd) &&
 	    !rnic_number_take(dev, &dev->qps, RNIC_RESOURCE_QP, qp->qpn, qp))
-		return -EBUSY;
+		return rnic_qp_stays(qp);
 	if (ret)
 		rnic_fail(dev, "it would not destroy a queue pair");
 	rnic_cm_abandon(qp);

@@ -17,11 +17,24 @@
 
 #define RNIC_RESET_TIMEOUT_US	(2 * USEC_PER_SEC)
 
+/* Registers that are not in memory, or are too few, are no rnic's. */
+static bool rnic_bar_valid(struct pci_dev *pdev, int bar, resource_size_t size)
+{
+	return (pci_resource_flags(pdev, bar) & IORESOURCE_MEM) &&
+	       pci_resource_len(pdev, bar) >= size;
+}
+
 static int rnic_pci_init(struct rnic_dev *dev)
 {
 	struct pci_dev *pdev = dev->pdev;
 	int ret;
 
+	if (!rnic_bar_valid(pdev, RNIC_BAR_REGISTERS, RNIC_REGISTERS_SIZE) ||
+	    !rnic_bar_valid(pdev, RNIC_BAR_DOORBELLS,
+			    RNIC_DOORBELL_PAGE_SIZE)) {
+		pci_err(pdev, "not an rnic device: wrong BARs\n");
+		return -ENODEV;
+	}
 	ret = pci_enable_device(pdev);
 	if (ret)
 		return ret;
@@ -213,7 +226,6 @@ static void rnic_free(struct rnic_dev *dev)
 	rnic_health_free(dev);
 	rnic_netdev_free(dev);
 	rnic_ib_free(dev);
-	rnic_state_page_free(dev);
 	ib_dealloc_device(&dev->ibdev);
 }
 
@@ -231,10 +243,8 @@ struct rnic_dev *rnic_start(struct pci_dev *pdev,
 	dev->failure = failure;
 	rnic_netdev_init(dev);
 	rnic_health_init(dev);
+	rnic_state_pages_init(dev);
 	rnic_ib_init(dev);
-	ret = rnic_state_page_alloc(dev);
-	if (ret)
-		goto err_free;
 	ret = rnic_pci_init(dev);
 	if (ret)
 		goto err_free;

@@ -21,13 +21,12 @@
 /* Doorbell pages in a page. */
 #define RNIC_DOORBELL_GROUP	(PAGE_SIZE / RNIC_DOORBELL_PAGE_SIZE)
 
-/* Group 0 has the kernel's page, which no process maps. */
-#define RNIC_NO_DOORBELL_GROUP	0
-
+/* What processes can map; it owns the one or the other. */
 struct rnic_mmap_entry {
 	struct rdma_user_mmap_entry entry;
 	struct rnic_dev *dev;
-	unsigned int group;	/* RNIC_NO_DOORBELL_GROUP: the state page */
+	struct rnic_state_page *state;	/* NULL: doorbell pages */
+	unsigned int group;		/* of these */
 };
 
 static struct rnic_mmap_entry *
@@ -43,6 +42,14 @@ u32 rnic_doorbell_page(struct ib_udata *udata)
 					  ibucontext);
 
 	return uc ? uc->doorbell_page : RNIC_KERNEL_DOORBELL_PAGE;
+}
+
+static void rnic_map_release(const struct rnic_mmap_entry *mine)
+{
+	if (mine->state)
+		rnic_state_page_free(mine->state);
+	else
+		ida_free(&mine->dev->doorbell_pages, mine->group);
 }
 
 static phys_addr_t rnic_doorbell_address(struct rnic_dev *dev,
@@ -69,6 +76,7 @@ void rnic_doorbells_init(struct rnic_dev *dev)
 			      RNIC_DOORBELL_GROUP);
 }
 
+/* Group 0 has the kernel's page. */
 static int rnic_doorbell_group_get(struct rnic_dev *dev)
 {
 	int group;
@@ -84,51 +92,68 @@ static int rnic_doorbell_group_get(struct rnic_dev *dev)
 	return group;
 }
 
-static void rnic_doorbell_group_put(struct rnic_dev *dev, unsigned int group)
-{
-	if (group != RNIC_NO_DOORBELL_GROUP)
-		ida_free(&dev->doorbell_pages, group);
-}
-
-/* The entry has the group; with an error it is given up. */
+/* Takes a copy of mine, which owns what it has; with an error that is given up. */
 static struct rdma_user_mmap_entry *
-rnic_map_offer(struct rnic_dev *dev, struct rnic_ucontext *uc,
-	       unsigned int group)
+rnic_map_offer(struct rnic_ucontext *uc, const struct rnic_mmap_entry *mine)
 {
-	struct rnic_mmap_entry *mine = kzalloc(sizeof(*mine), GFP_KERNEL);
+	struct rnic_mmap_entry *copy = kmemdup(mine, sizeof(*mine), GFP_KERNEL);
 	int ret;
 
-	if (!mine) {
-		rnic_doorbell_group_put(dev, group);
+	if (!copy) {
+		rnic_map_release(mine);
 		return ERR_PTR(-ENOMEM);
 	}
-	mine->dev = dev;
-	mine->group = group;
-	ret = rdma_user_mmap_entry_insert(&uc->ibucontext, &mine->entry,
+	ret = rdma_user_mmap_entry_insert(&uc->ibucontext, &copy->entry,
 					  PAGE_SIZE);
 	if (ret) {
-		rnic_mmap_free(&mine->entry);
+		rnic_mmap_free(&copy->entry);
 		return ERR_PTR(ret);
 	}
-	return &mine->entry;
+	return &copy->entry;
+}
+
+static int rnic_doorbell_map_offer(struct rnic_dev *dev,
+				   struct rnic_ucontext *uc)
+{
+	struct rnic_mmap_entry mine = { .dev = dev };
+	int group = rnic_doorbell_group_get(dev);
+
+	if (group < 0)
+		return group;
+	mine.group = group;
+	uc->doorbell_page = group * RNIC_DOORBELL_GROUP;
+	uc->doorbell_entry = rnic_map_offer(uc, &mine);
+	return PTR_ERR_OR_ZERO(uc->doorbell_entry);
+}
+
+static int rnic_state_map_offer(struct rnic_dev *dev, struct rnic_ucontext *uc)
+{
+	struct rnic_mmap_entry mine = {
+		.dev = dev,
+		.state = rnic_state_page_alloc(),
+	};
+
+	if (!mine.state)
+		return -ENOMEM;
+	uc->state = mine.state;
+	uc->state_entry = rnic_map_offer(uc, &mine);
+	return PTR_ERR_OR_ZERO(uc->state_entry);
 }
 
 static int rnic_ucontext_offer_maps(struct rnic_dev *dev,
 				    struct rnic_ucontext *uc)
 {
-	int group = rnic_doorbell_group_get(dev);
+	int ret;
 
-	if (group < 0)
-		return group;
-	uc->doorbell_page = group * RNIC_DOORBELL_GROUP;
-	uc->doorbell_entry = rnic_map_offer(dev, uc, group);
-	if (IS_ERR(uc->doorbell_entry))
-		return PTR_ERR(uc->doorbell_entry);
-	uc->state_entry = rnic_map_offer(dev, uc, RNIC_NO_DOORBELL_GROUP);
-	if (IS_ERR(uc->state_entry)) {
+	ret = rnic_doorbell_map_offer(dev, uc);
+	if (ret)
+		return ret;
+	ret = rnic_state_map_offer(dev, uc);
+	if (ret) {
 		rdma_user_mmap_entry_remove(uc->doorbell_entry);
-		return PTR_ERR(uc->state_entry);
+		return ret;
 	}
+	rnic_state_page_add(dev, uc);
 	return 0;
 }
 
@@ -204,48 +229,50 @@ const struct uapi_definition rnic_uapi_definitions[] = {
 
 void rnic_dealloc_ucontext(struct ib_ucontext *ibuc)
 {
-	rdma_user_mmap_entry_remove(to_rnic_ucontext(ibuc)->state_entry);
-	rdma_user_mmap_entry_remove(to_rnic_ucontext(ibuc)->doorbell_entry);
+	struct rnic_ucontext *uc = to_rnic_ucontext(ibuc);
+
+	rnic_state_page_remove(to_rnic_dev(ibuc->device), uc);
+	rdma_user_mmap_entry_remove(uc->state_entry);
+	rdma_user_mmap_entry_remove(uc->doorbell_entry);
 }
 
 /*
- * The device goes, for all processes. The core unmaps what rdma_user_mmap_io()
+ * The device goes, for this context. The core unmaps what rdma_user_mmap_io()
  * mapped; the state page stays.
  */
 void rnic_disassociate_ucontext(struct ib_ucontext *ibuc)
 {
-	rnic_state_page_set_failed(to_rnic_dev(ibuc->device));
+	rnic_state_page_set_failed(to_rnic_ucontext(ibuc)->state);
 }
 
 int rnic_mmap(struct ib_ucontext *ibuc, struct vm_area_struct *vma)
 {
 	struct rnic_dev *dev = to_rnic_dev(ibuc->device);
 	struct rdma_user_mmap_entry *entry;
-	unsigned int group;
+	struct rnic_mmap_entry *mine;
+	phys_addr_t address;
 	int ret;
 
 	entry = rdma_user_mmap_entry_get(ibuc, vma);
 	if (!entry)
 		return -EINVAL;
-	group = to_rnic_mmap_entry(entry)->group;
-	if (group == RNIC_NO_DOORBELL_GROUP)
-		ret = rnic_state_page_map(dev, vma);
+	mine = to_rnic_mmap_entry(entry);
+	address = rnic_doorbell_address(dev, mine->group);
+	if (mine->state)
+		ret = rnic_state_page_map(mine->state, vma);
 	else
-		ret = rdma_user_mmap_io(ibuc, vma,
-					PHYS_PFN(rnic_doorbell_address(dev,
-								       group)),
-					PAGE_SIZE,
+		ret = rdma_user_mmap_io(ibuc, vma, PHYS_PFN(address), PAGE_SIZE,
 					pgprot_noncached(vma->vm_page_prot),
 					entry);
 	rdma_user_mmap_entry_put(entry);
 	return ret;
 }
 
-/* Only when the last mapping is gone may another process have the page. */
+/* Only when the last mapping is gone may another process have a doorbell page. */
 void rnic_mmap_free(struct rdma_user_mmap_entry *entry)
 {
 	struct rnic_mmap_entry *mine = to_rnic_mmap_entry(entry);
 
-	rnic_doorbell_group_put(mine->dev, mine->group);
+	rnic_map_release(mine);
 	kfree(mine);
 }

@@ -23,12 +23,15 @@ struct rnic_ucontext {
 	struct ib_ucontext ibucontext;
 	struct rdma_user_mmap_entry *doorbell_entry;
 	struct rdma_user_mmap_entry *state_entry;
+	struct rnic_state_page *state;	/* that entry's */
+	struct list_head entry_of_dev;	/* of ucontexts, with state_lock */
 	u32 doorbell_page;
 };
 
 struct rnic_pd {
 	struct ib_pd ibpd;
 	u32 pdn;
+	atomic_t windows;		/* memory windows that exist */
 };
 
 struct rnic_mr {
@@ -94,6 +97,7 @@ struct rnic_connection {
 	enum rnic_cm_state state;
 	struct iw_cm_id *cm_id;		/* referenced, unless NONE */
 	u64 cookie;			/* what the device's events must say */
+	unsigned long since;		/* jiffies: its beginning */
 	/* See rnic_cm_queue.c. */
 	struct work_struct work;
 	struct list_head events;
@@ -130,6 +134,11 @@ static inline struct rnic_ucontext *to_rnic_ucontext(struct ib_ucontext *ibuc)
 static inline struct rnic_pd *to_rnic_pd(struct ib_pd *ibpd)
 {
 	return container_of(ibpd, struct rnic_pd, ibpd);
+}
+
+static inline bool rnic_pd_has_windows(struct ib_pd *ibpd)
+{
+	return atomic_read(&to_rnic_pd(ibpd)->windows);
 }
 
 static inline struct rnic_mr *to_rnic_mr(struct ib_mr *ibmr)
@@ -242,6 +251,8 @@ int rnic_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata);
 /* With a reference, or NULL. */
 struct rnic_cq *rnic_cq_get(struct rnic_dev *dev, u32 cqn);
 void rnic_cq_completion_event(struct rnic_dev *dev, u32 cqn);
+/* The same for the kernel's CQs only: what is posted there is flushed. */
+void rnic_cq_flush_event(struct rnic_dev *dev, u32 cqn);
 /*
  * Now and then: notifies the CQs of the kernel whose event the device owes for so
  * long that it must be lost.
@@ -319,6 +330,7 @@ int rnic_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags);
  */
 void rnic_cqs_add_qp(struct rnic_qp *qp);
 void rnic_cqs_remove_qp(struct rnic_qp *qp);
+bool rnic_cq_has_qps(const struct rnic_cq *cq);
 
 /* Whether a CQE has been waiting since the last such question. */
 bool rnic_cq_waits(struct rnic_cq *cq);

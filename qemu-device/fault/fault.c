@@ -94,6 +94,12 @@ static bool fault_check(const RnicFault *rule, Error **errp)
                                                         : "status");
         return false;
     }
+    if (rule->q_do == RNIC_FAULT_ACTION_STATUS &&
+        rule->status == RNIC_ADMIN_LATER) {
+        error_setg(errp, "x-fault: status %u is none of a command's end",
+                   rule->status);
+        return false;
+    }
     return rule->q_do != RNIC_FAULT_ACTION_FORGE ||
            fault_check_forge(rule, errp);
 }

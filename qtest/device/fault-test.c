@@ -102,6 +102,8 @@ static void test_refused(void)
     fault_refused(r, "{ 'on': 'register', 'do': 'lose' }",
                   "no lose of register");
     fault_refused(r, "{ 'on': 'admin', 'do': 'status' }", "needs status");
+    fault_refused(r, "{ 'on': 'admin', 'do': 'status', 'status': 65535 }",
+                  "status 65535");
     fault_refused(r, "{ 'on': 'admin', 'do': 'late' }", "needs delay-ms");
     fault_refused(r, "{ 'on': 'admin', 'do': 'lose', 'nth': 0 }", "nth");
     fault_refused(r, "{ 'on': 'admin', 'do': 'lose', 'seen': 1 }", "seen");
