@@ -14,6 +14,7 @@
 #include "qemu/lockable.h"
 #include "qemu/main-loop.h"
 #include "fault.h"
+#include "hw/rnic/base/admin-request.h"
 #include "hw/rnic/base/trace.h"
 
 enum { RULES_MAX = 4096 };
