@@ -18,6 +18,7 @@
 #include "rnic_verbs.h"
 
 #define RNIC_FLUSH_TIMEOUT	(5 * HZ)
+#define RNIC_CLOSE_PATIENCE	(HZ / 5)
 
 static int rnic_qp_set_state(struct rnic_qp *qp, u8 state)
 {
@@ -94,6 +95,20 @@ void rnic_qp_give_up(struct rnic_qp *qp)
 	mutex_lock(&qp->modify_lock);
 	rnic_qp_to_error(qp);
 	mutex_unlock(&qp->modify_lock);
+}
+
+/*
+ * Kernel modules drain a QP as soon as they have disconnected it. The marker that
+ * the core posts then would break a stream that still closes (BAD_CLOSE), and the
+ * peer would hear of an error. A close takes little time if the peer answers.
+ */
+static void rnic_qp_await_close(struct rnic_qp *qp)
+{
+	unsigned long deadline = jiffies + RNIC_CLOSE_PATIENCE;
+
+	while ((rnic_qp_state_bit(qp) & BIT(RNIC_QPS_CLOSING)) &&
+	       time_before(jiffies, deadline))
+		usleep_range(500, 1000);
 }
 
 /* By way of Error, where the device forgets what is posted. */
@@ -265,6 +280,8 @@ static int rnic_qp_change_state(struct rnic_qp *qp, enum ib_qp_state state)
 	case IB_QPS_SQE:
 		return rnic_qp_set_state(qp, RNIC_QPS_TERMINATE);
 	case IB_QPS_ERR:
+		if (qp->sq.ring)
+			rnic_qp_await_close(qp);
 		return rnic_qp_to_error(qp);
 	default:
 		return -EINVAL;
