@@ -148,8 +148,10 @@ bool rnic_devlink_report(struct rnic_devlink *rnic_devlink, const char *why,
 
 void rnic_devlink_set_healthy(struct rnic_devlink *rnic_devlink)
 {
-	devlink_health_reporter_state_update(rnic_devlink->reporter,
-				DEVLINK_HEALTH_REPORTER_STATE_HEALTHY);
+	const enum devlink_health_reporter_state healthy =
+		DEVLINK_HEALTH_REPORTER_STATE_HEALTHY;
+
+	devlink_health_reporter_state_update(rnic_devlink->reporter, healthy);
 }
 
 void rnic_devlink_count_recovery(struct rnic_devlink *rnic_devlink)

@@ -231,6 +231,7 @@ static void rnic_vectors_spread(struct rnic_dev *dev)
 	}
 }
 
+#ifdef RNIC_HAVE_GET_VECTOR_AFFINITY
 const struct cpumask *rnic_get_vector_affinity(struct ib_device *ibdev,
 					       int comp_vector)
 {
@@ -239,6 +240,7 @@ const struct cpumask *rnic_get_vector_affinity(struct ib_device *ibdev,
 
 	return irq_get_affinity_mask(pci_irq_vector(dev->pdev, vector));
 }
+#endif
 
 int rnic_vectors_init(struct rnic_dev *dev)
 {

@@ -43,7 +43,7 @@ void rnic_eqs_check(struct rnic_dev *dev);
 int rnic_vectors_init(struct rnic_dev *dev);
 void rnic_vectors_free(struct rnic_dev *dev);
 
-/* Where the completions of CQs with that comp_vector are told of. */
+/* Which CPUs are told of the completions of CQs with that comp_vector. */
 const struct cpumask *rnic_get_vector_affinity(struct ib_device *ibdev,
 					       int comp_vector);
 

@@ -50,7 +50,9 @@ static const struct ib_device_ops rnic_dev_ops = {
 	.get_dma_mr = rnic_get_dma_mr,
 	.get_hw_stats = rnic_get_hw_stats,
 	.get_port_immutable = rnic_get_port_immutable,
+#ifdef RNIC_HAVE_GET_VECTOR_AFFINITY
 	.get_vector_affinity = rnic_get_vector_affinity,
+#endif
 	.iw_accept = rnic_iw_accept,
 	.iw_add_ref = rnic_iw_add_ref,
 	.iw_connect = rnic_iw_connect,

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # The interface as an ordinary network adapter: MTUs, and one that cannot be had;
-# rings; counters; byte queue limits; VLANs; addresses.
+# rings, and bursts that fill them; counters; byte queue limits; VLANs; addresses.
 
 . /usr/lib/rnic/lib.sh
 
@@ -54,6 +54,24 @@ bring_back() {
 
 nothing_in_flight() {
 	[ "$(cat "$limits/inflight")" = 0 ]
+}
+
+# pktgen FILE COMMAND
+pktgen() {
+	echo "$2" >"/proc/net/pktgen/$1" || fail "pktgen: $2"
+}
+
+# burst NUMBER: frames, of which the interface knows that more come.
+burst() {
+	neighbour=$(ip neigh show "$server" | awk '{ print $5 }')
+	modprobe pktgen || fail "no pktgen"
+	pktgen kpktgend_0 "add_device $if"
+	for command in "count $1" "burst 50" "pkt_size 400" "dst $server" 		"dst_mac $neighbour"; do
+		pktgen "$if" "$command"
+	done
+	pktgen pgctrl start
+	grep '^Result: OK' "/proc/net/pktgen/$if" || fail "pktgen: $(cat "/proc/net/pktgen/$if")"
+	rmmod pktgen
 }
 
 mtu() {
@@ -128,6 +146,24 @@ for name in rx_errors rx_dropped tx_errors tx_dropped; do
 	[ "$(statistic $name)" = 0 ] || fail "$name: $(statistic $name)"
 done
 [ "$(counted device_rx_drops)" = 0 ] || fail "the device has lost frames"
+
+say "bursts that fill the ring"
+ethtool -G "$if" tx 16
+on_server "before=\$(received)"
+packets=$(counted tx_packets)
+kicks=$(counted tx_kicks)
+stops=$(counted tx_stops)
+burst 3000
+eventually 10 nothing_in_flight || fail "frames wait for a kick"
+on_server "eventually 20 has_received 3000"
+packets=$(($(counted tx_packets) - packets))
+kicks=$(($(counted tx_kicks) - kicks))
+stops=$(($(counted tx_stops) - stops))
+echo "$packets packets, $kicks kicks, $stops stops"
+[ $packets -ge 3000 ] || fail "$packets packets"
+[ $kicks -lt $((packets / 2)) ] || fail "$kicks kicks for $packets packets"
+[ $stops -gt 0 ] || fail "the ring was never full"
+ethtool -G "$if" tx 256
 
 say "a VLAN, with frames of the full MTU behind its header"
 on_server "ip link add link \$if name vlan77 type vlan id 77"

@@ -8,6 +8,15 @@
 # What the client's lines name.
 if=$(interface)
 client=$(address_of client)
+received() {
+	cat "/sys/class/net/$if/statistics/rx_packets"
+}
+
+# has_received NUMBER: packets, since before was set.
+has_received() {
+	[ "$(received)" -ge $((before + $1)) ]
+}
+
 number=1
 while :; do
 	await do-$number 120
