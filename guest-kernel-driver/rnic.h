@@ -17,6 +17,7 @@
 
 #include "rnic-hw.h"
 #include "rnic_admin.h"
+#include "rnic_commands.h"
 #include "rnic_compat.h"
 #include "rnic_eq.h"
 
@@ -127,6 +128,11 @@ struct rnic_dev {
 	struct delayed_work health_work;
 	spinlock_t state_lock;		/* see rnic_state_page.c */
 	struct list_head ucontexts;
+
+	struct mutex counter_lock;	/* of these, see rnic_qp_counters.c */
+	struct list_head counted_qps;	/* rnic_qp.counted_entry */
+	u64 counted[RNIC_NUM_QP_COUNTS];	/* went to counters, or has gone */
+	u32 last_counter;		/* id of the newest */
 
 	struct ida doorbell_pages;
 	u32 doorbell_groups;		/* see rnic_ucontext.c */

@@ -297,7 +297,8 @@ int rnic_cmd_create_srq(struct rnic_dev *dev,
 	return rnic_cmd_create(dev, &cmd, srqn);
 }
 
-int rnic_cmd_query_srq_limit(struct rnic_dev *dev, u32 srqn, u32 *limit)
+int rnic_cmd_query_srq(struct rnic_dev *dev, u32 srqn,
+		       struct rnic_srq_info *info)
 {
 	struct rnic_admin_command cmd;
 	int ret;
@@ -305,9 +306,12 @@ int rnic_cmd_query_srq_limit(struct rnic_dev *dev, u32 srqn, u32 *limit)
 	rnic_cmd_init(&cmd, RNIC_ADMIN_QUERY_SRQ);
 	cmd.sqe.object.number = cpu_to_le32(srqn);
 	ret = rnic_admin_execute(dev, &cmd);
-	if (!ret)
-		*limit = le32_to_cpu(cmd.cqe.srq.limit);
-	return ret;
+	if (ret)
+		return ret;
+	info->limit = le32_to_cpu(cmd.cqe.srq.limit);
+	info->limit_armed = cmd.cqe.srq.limit_armed;
+	info->failed = cmd.cqe.srq.failed;
+	return 0;
 }
 
 int rnic_cmd_set_srq_limit(struct rnic_dev *dev, u32 srqn, u32 limit)
@@ -363,6 +367,19 @@ int rnic_cmd_create_qp(struct rnic_dev *dev, const struct rnic_qp_params *p,
 	return rnic_cmd_create(dev, &cmd, qpn);
 }
 
+static void rnic_cmd_read_qp_counts(u64 *counts,
+				    const struct rnic_qp_attr *attr)
+{
+	counts[RNIC_QP_SQ_WRS] = le64_to_cpu(attr->sq_wrs);
+	counts[RNIC_QP_RQ_WRS] = le64_to_cpu(attr->rq_wrs);
+	counts[RNIC_QP_CQES] = le64_to_cpu(attr->cqes);
+	counts[RNIC_QP_CQE_ERRORS] = le32_to_cpu(attr->cqe_errors);
+	counts[RNIC_QP_TX_FPDUS] = le64_to_cpu(attr->tx_fpdus);
+	counts[RNIC_QP_TX_OCTETS] = le64_to_cpu(attr->bytes_sent);
+	counts[RNIC_QP_RX_FPDUS] = le64_to_cpu(attr->rx_fpdus);
+	counts[RNIC_QP_RX_OCTETS] = le64_to_cpu(attr->bytes_received);
+}
+
 int rnic_cmd_query_qp(struct rnic_dev *dev, u32 qpn, struct rnic_qp_info *info)
 {
 	struct rnic_qp_attr attr = {};
@@ -385,8 +402,7 @@ int rnic_cmd_query_qp(struct rnic_dev *dev, u32 qpn, struct rnic_qp_info *info)
 	info->rq_consumer = le32_to_cpu(attr.rq_consumer);
 	info->mpa_revision = attr.mpa_revision;
 	info->mpa_flags = attr.mpa_flags;
-	info->bytes_sent = le64_to_cpu(attr.bytes_sent);
-	info->bytes_received = le64_to_cpu(attr.bytes_received);
+	rnic_cmd_read_qp_counts(info->counts, &attr);
 	return 0;
 }
 
@@ -418,6 +434,22 @@ int rnic_cmd_modify_qp(struct rnic_dev *dev, u32 qpn,
 int rnic_cmd_destroy_qp(struct rnic_dev *dev, u32 qpn)
 {
 	return rnic_cmd_take_away(dev, RNIC_ADMIN_DESTROY_QP, qpn);
+}
+
+int rnic_cmd_query_mr(struct rnic_dev *dev, u32 stag,
+		      struct rnic_mr_info *info)
+{
+	struct rnic_mr_attr attr = {};
+	int ret;
+
+	ret = rnic_cmd_query(dev, RNIC_ADMIN_QUERY_MR, stag, &attr,
+			     sizeof(attr));
+	if (ret)
+		return ret;
+	info->valid = attr.valid;
+	info->page_count = le32_to_cpu(attr.page_count);
+	info->bound_windows = le32_to_cpu(attr.bound_windows);
+	return 0;
 }
 
 int rnic_cmd_alloc_stag(struct rnic_dev *dev, u32 pdn, u32 max_pages, u8 key,

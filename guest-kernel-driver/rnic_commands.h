@@ -78,6 +78,19 @@ struct rnic_qp_change {
 	struct rnic_queue_memory memory;	/* with a depth */
 };
 
+/* Of struct rnic_counters, the first ones: those that a QP has of its own. */
+enum rnic_qp_count {
+	RNIC_QP_SQ_WRS,
+	RNIC_QP_RQ_WRS,
+	RNIC_QP_CQES,
+	RNIC_QP_CQE_ERRORS,
+	RNIC_QP_TX_FPDUS,
+	RNIC_QP_TX_OCTETS,
+	RNIC_QP_RX_FPDUS,
+	RNIC_QP_RX_OCTETS,
+	RNIC_NUM_QP_COUNTS
+};
+
 struct rnic_qp_info {
 	u8 state;			/* enum rnic_qp_state */
 	u16 ird;
@@ -89,8 +102,20 @@ struct rnic_qp_info {
 	u32 rq_consumer;
 	u8 mpa_revision;		/* of the last stream */
 	u8 mpa_flags;			/* RNIC_MPA_* */
-	u64 bytes_sent;
-	u64 bytes_received;
+	/* Since the QP was created; with ABI 1.2, the octets only. */
+	u64 counts[RNIC_NUM_QP_COUNTS];
+};
+
+struct rnic_mr_info {
+	bool valid;
+	u32 page_count;
+	u32 bound_windows;
+};
+
+struct rnic_srq_info {
+	u32 limit;
+	bool limit_armed;
+	bool failed;
 };
 
 struct rnic_mr_params {
@@ -166,7 +191,8 @@ int rnic_cmd_destroy_cq(struct rnic_dev *dev, u32 cqn);
 
 int rnic_cmd_create_srq(struct rnic_dev *dev,
 			const struct rnic_srq_params *p, u32 *srqn);
-int rnic_cmd_query_srq_limit(struct rnic_dev *dev, u32 srqn, u32 *limit);
+int rnic_cmd_query_srq(struct rnic_dev *dev, u32 srqn,
+		       struct rnic_srq_info *info);
 /* Arms it, too, unless it is zero. */
 int rnic_cmd_set_srq_limit(struct rnic_dev *dev, u32 srqn, u32 limit);
 int rnic_cmd_resize_srq(struct rnic_dev *dev, u32 srqn, u32 depth,
@@ -191,6 +217,8 @@ int rnic_cmd_register_mr(struct rnic_dev *dev, const struct rnic_mr_params *p,
  */
 int rnic_cmd_reregister_mr(struct rnic_dev *dev, u32 change,
 			   const struct rnic_mr_params *p, u32 *stag);
+int rnic_cmd_query_mr(struct rnic_dev *dev, u32 stag,
+		      struct rnic_mr_info *info);
 /* of_pd: of type 1, that every QP of the PD binds and is served by. */
 int rnic_cmd_alloc_mw(struct rnic_dev *dev, u32 pdn, bool of_pd, u8 key,
 		      u32 *stag);

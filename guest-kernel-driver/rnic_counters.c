@@ -55,12 +55,23 @@ static const struct rdma_stat_desc rnic_counter_descs[] = {
 };
 
 static_assert(ARRAY_SIZE(rnic_counter_descs) == RNIC_NUM_STATS);
+static_assert(offsetof(struct rnic_counters, rx_octets) ==
+	      RNIC_QP_RX_OCTETS * sizeof(__le64));
 
 struct rdma_hw_stats *rnic_alloc_hw_port_stats(struct ib_device *ibdev,
 					       u32 port)
 {
 	return rdma_alloc_hw_stats_struct(rnic_counter_descs, RNIC_NUM_STATS,
 					  RDMA_HW_STATS_DEFAULT_LIFESPAN);
+}
+
+/* What did not go to counters that QPs are bound to: the core adds these. */
+static u64 rnic_counters_rest(const struct rnic_dev *dev, unsigned int i,
+			      u64 count)
+{
+	u64 counted = i < RNIC_NUM_QP_COUNTS ? dev->counted[i] : 0;
+
+	return count > counted ? count - counted : 0;
 }
 
 int rnic_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats,
@@ -71,16 +82,23 @@ int rnic_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats,
 		__le64 count[RNIC_NUM_COUNTERS];
 		__le32 word[RNIC_FIRST_OBJECT + RNIC_NUM_OBJECTS];
 	} answer = {};
+	struct rnic_dev *dev = to_rnic_dev(ibdev);
 	unsigned int i;
 	int ret;
 
-	ret = rnic_cmd_query_counters(to_rnic_dev(ibdev), &answer.counters);
+	/* Counters take no more meanwhile: the sum is the device's count. */
+	mutex_lock(&dev->counter_lock);
+	ret = rnic_cmd_query_counters(dev, &answer.counters);
 	if (ret)
-		return ret;
+		goto out;
 	for (i = 0; i < RNIC_NUM_COUNTERS; i++)
-		stats->value[i] = le64_to_cpu(answer.count[i]);
+		stats->value[i] = rnic_counters_rest(dev, i,
+						     le64_to_cpu(answer.count[i]));
 	for (i = 0; i < RNIC_NUM_OBJECTS; i++)
 		stats->value[RNIC_NUM_COUNTERS + i] =
 			le32_to_cpu(answer.word[RNIC_FIRST_OBJECT + i]);
-	return RNIC_NUM_STATS;
+	ret = RNIC_NUM_STATS;
+out:
+	mutex_unlock(&dev->counter_lock);
+	return ret;
 }

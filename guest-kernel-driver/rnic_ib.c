@@ -26,6 +26,14 @@ static const struct ib_device_ops rnic_dev_ops = {
 	.alloc_mw = rnic_alloc_mw,
 	.alloc_pd = rnic_alloc_pd,
 	.alloc_ucontext = rnic_alloc_ucontext,
+	.counter_alloc_stats = rnic_counter_alloc_stats,
+	.counter_bind_qp = rnic_counter_bind_qp,
+	.counter_dealloc = rnic_counter_dealloc,
+#ifdef RNIC_HAVE_COUNTER_INIT
+	.counter_init = rnic_counter_init,
+#endif
+	.counter_unbind_qp = rnic_counter_unbind_qp,
+	.counter_update_stats = rnic_counter_update_stats,
 	.create_cq = rnic_create_cq,
 #ifdef RNIC_HAVE_CREATE_USER_CQ
 	.create_user_cq = rnic_create_user_cq,
@@ -40,6 +48,7 @@ static const struct ib_device_ops rnic_dev_ops = {
 	.destroy_qp = rnic_destroy_qp,
 	.destroy_srq = rnic_destroy_srq,
 	.disassociate_ucontext = rnic_disassociate_ucontext,
+	.fill_res_cm_id_entry = rnic_fill_res_cm_id_entry,
 	.fill_res_cq_entry = rnic_fill_res_cq_entry,
 	.fill_res_mr_entry = rnic_fill_res_mr_entry,
 	.fill_res_qp_entry = rnic_fill_res_qp_entry,
@@ -89,11 +98,15 @@ static const struct ib_device_ops rnic_dev_ops = {
 	INIT_RDMA_OBJ_SIZE(ib_qp, rnic_qp, ibqp),
 	INIT_RDMA_OBJ_SIZE(ib_srq, rnic_srq, ibsrq),
 	INIT_RDMA_OBJ_SIZE(ib_ucontext, rnic_ucontext, ibucontext),
+#ifdef RNIC_HAVE_COUNTER_INIT
+	INIT_RDMA_OBJ_SIZE(rdma_counter, rnic_counter, counter),
+#endif
 };
 
 void rnic_ib_init(struct rnic_dev *dev)
 {
 	ida_init(&dev->doorbell_pages);
+	rnic_qp_counters_init(dev);
 	mutex_init(&dev->gid_lock);
 	xa_init_flags(&dev->cqs, XA_FLAGS_LOCK_IRQ);
 	xa_init_flags(&dev->qps, XA_FLAGS_LOCK_IRQ);

@@ -57,9 +57,10 @@ static int rnic_res_fill_stream(struct sk_buff *msg,
 				      info->mpa_revision) ||
 	       rdma_nl_put_driver_u32(msg, "mpa_crc",
 				      !!(info->mpa_flags & RNIC_MPA_CRC)) ||
-	       rdma_nl_put_driver_u64(msg, "bytes_sent", info->bytes_sent) ||
+	       rdma_nl_put_driver_u64(msg, "bytes_sent",
+				      info->counts[RNIC_QP_TX_OCTETS]) ||
 	       rdma_nl_put_driver_u64(msg, "bytes_received",
-				      info->bytes_received);
+				      info->counts[RNIC_QP_RX_OCTETS]);
 }
 
 static int rnic_res_fill_qp(struct sk_buff *msg, const void *object)
@@ -105,33 +106,79 @@ int rnic_fill_res_cq_entry(struct sk_buff *msg, struct ib_cq *ibcq)
 	return rnic_res_nest(msg, to_rnic_cq(ibcq), rnic_res_fill_cq);
 }
 
+struct rnic_res_mr {
+	const struct rnic_mr *mr;
+	bool known;			/* info is */
+	struct rnic_mr_info info;
+};
+
+static int rnic_res_fill_mr_info(struct sk_buff *msg,
+				 const struct rnic_mr_info *info)
+{
+	return rdma_nl_put_driver_string(msg, "state", info->valid ?
+					 "valid" : "invalid") ||
+	       rdma_nl_put_driver_u32(msg, "pages", info->page_count) ||
+	       rdma_nl_put_driver_u32(msg, "bound_windows",
+				      info->bound_windows);
+}
+
 /* Not the key: the core tells keys to CAP_NET_ADMIN alone. */
 static int rnic_res_fill_mr(struct sk_buff *msg, const void *object)
 {
-	const struct rnic_mr *mr = object;
+	const struct rnic_res_mr *res = object;
+	const struct rnic_mr *mr = res->mr;
 
 	return rdma_nl_put_driver_u32(msg, "stag_index",
 				      rnic_stag_index(mr->ibmr.lkey)) ||
 	       rdma_nl_put_driver_u32_hex(msg, "access", mr->access) ||
-	       rdma_nl_put_driver_u32(msg, "max_pages", mr->max_pages);
+	       rdma_nl_put_driver_u32(msg, "max_pages", mr->max_pages) ||
+	       (res->known && rnic_res_fill_mr_info(msg, &res->info));
 }
 
 int rnic_fill_res_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr)
 {
-	return rnic_res_nest(msg, to_rnic_mr(ibmr), rnic_res_fill_mr);
+	struct rnic_res_mr res = { .mr = to_rnic_mr(ibmr) };
+
+	/* STag zero is no region of the device. */
+	res.known = ibmr->lkey &&
+		    !rnic_cmd_query_mr(to_rnic_dev(ibmr->device), ibmr->lkey,
+				       &res.info);
+	return rnic_res_nest(msg, &res, rnic_res_fill_mr);
 }
 
 #ifdef RNIC_HAVE_FILL_RES_SRQ
+struct rnic_res_srq {
+	const struct rnic_srq *srq;
+	bool known;			/* info is */
+	struct rnic_srq_info info;
+};
+
+static int rnic_res_fill_srq_info(struct sk_buff *msg,
+				  const struct rnic_srq_info *info)
+{
+	return rdma_nl_put_driver_string(msg, "state", info->failed ?
+					 "error" : "ready") ||
+	       rdma_nl_put_driver_u32(msg, "limit", info->limit) ||
+	       rdma_nl_put_driver_u32(msg, "limit_armed", info->limit_armed);
+}
+
 static int rnic_res_fill_srq(struct sk_buff *msg, const void *object)
 {
-	const struct rnic_srq *srq = object;
+	const struct rnic_res_srq *res = object;
+	const struct rnic_srq *srq = res->srq;
 
 	return rdma_nl_put_driver_u32(msg, "srqn", srq->srqn) ||
-	       rdma_nl_put_driver_u32(msg, "depth", READ_ONCE(srq->wq.depth));
+	       rdma_nl_put_driver_u32(msg, "depth",
+				      READ_ONCE(srq->wq.depth)) ||
+	       (res->known && rnic_res_fill_srq_info(msg, &res->info));
 }
 
 int rnic_fill_res_srq_entry(struct sk_buff *msg, struct ib_srq *ibsrq)
 {
-	return rnic_res_nest(msg, to_rnic_srq(ibsrq), rnic_res_fill_srq);
+	struct rnic_res_srq res = { .srq = to_rnic_srq(ibsrq) };
+
+	res.known = !rnic_cmd_query_srq(to_rnic_dev(ibsrq->device),
+					res.srq->srqn, &res.info);
+	return rnic_res_nest(msg, &res, rnic_res_fill_srq);
 }
 #endif

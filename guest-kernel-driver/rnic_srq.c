@@ -288,15 +288,15 @@ int rnic_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr)
 {
 	struct rnic_dev *dev = to_rnic_dev(ibsrq->device);
 	struct rnic_srq *srq = to_rnic_srq(ibsrq);
-	u32 limit;
+	struct rnic_srq_info info;
 	int ret;
 
-	ret = rnic_cmd_query_srq_limit(dev, srq->srqn, &limit);
+	ret = rnic_cmd_query_srq(dev, srq->srqn, &info);
 	if (ret)
 		return ret;
 	attr->max_wr = srq->wq.depth;
 	attr->max_sge = srq->wq.max_sge;
-	attr->srq_limit = limit;
+	attr->srq_limit = info.limit;
 	return 0;
 }
 

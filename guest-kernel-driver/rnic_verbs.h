@@ -6,12 +6,14 @@
 #define RNIC_VERBS_H
 
 #include <rdma/ib_verbs.h>
+#include <rdma/rdma_counter.h>
 
 #include "rnic.h"
 #include "rnic_posted.h"
 #include "rnic_queue_memory.h"
 
 struct iw_cm_id;
+struct rdma_cm_id;
 struct uapi_definition;
 
 #define RNIC_KERNEL_DOORBELL_PAGE	0
@@ -119,6 +121,9 @@ struct rnic_qp {
 	bool direct;			/* see rnic_qp_direct.c; with modify_lock */
 	struct ib_qp_attr set;		/* by modify_qp, see rnic_qp_query.c */
 	struct rnic_connection connection;
+	/* While it is bound to a counter; with dev->counter_lock. */
+	struct list_head counted_entry;
+	u64 counted[RNIC_NUM_QP_COUNTS];	/* already added to it */
 	/* The kernel's only. */
 	struct rnic_wq sq;
 	struct rnic_wq rq;
@@ -179,6 +184,9 @@ int rnic_fill_res_cq_entry(struct sk_buff *msg, struct ib_cq *ibcq);
 int rnic_fill_res_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr);
 int rnic_fill_res_srq_entry(struct sk_buff *msg, struct ib_srq *ibsrq);
 
+/* rnic_restrack_cm.c */
+int rnic_fill_res_cm_id_entry(struct sk_buff *msg, struct rdma_cm_id *id);
+
 /* rnic_gid.c */
 int rnic_query_gid(struct ib_device *ibdev, u32 port, int index,
 		   union ib_gid *gid);
@@ -188,6 +196,21 @@ struct rdma_hw_stats *rnic_alloc_hw_port_stats(struct ib_device *ibdev,
 					       u32 port);
 int rnic_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats,
 		      u32 port, int index);
+
+/* rnic_qp_counters.c */
+#ifdef RNIC_HAVE_COUNTER_INIT
+struct rnic_counter {
+	struct rdma_counter counter;	/* and nothing else */
+};
+#endif
+
+void rnic_qp_counters_init(struct rnic_dev *dev);
+void rnic_counter_init(struct rdma_counter *counter);
+int rnic_counter_bind_qp(struct rdma_counter *counter, RNIC_COUNTED_QP);
+int rnic_counter_unbind_qp(RNIC_COUNTED_QP);
+int rnic_counter_update_stats(struct rdma_counter *counter);
+int rnic_counter_dealloc(struct rdma_counter *counter);
+struct rdma_hw_stats *rnic_counter_alloc_stats(struct rdma_counter *counter);
 
 /* rnic_ucontext.c */
 /* Counts the doorbell pages that there are for processes. */

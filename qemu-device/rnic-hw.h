@@ -1100,7 +1100,14 @@ struct rnic_qp_attr {
 	__le64 bytes_received;
 	__u8 rq_limit_armed;		/* with an S-RQ: 0 or 1 */
 	__u8 reserved2[3];
-	__le32 reserved[11];
+	/* ABI 1.3, since CREATE_QP, as the octets: of the QP what the counters of
+	 * these names in struct rnic_counters are of the device. */
+	__le32 cqe_errors;
+	__le64 sq_wrs;
+	__le64 rq_wrs;
+	__le64 cqes;
+	__le64 tx_fpdus;
+	__le64 rx_fpdus;
 };
 RNIC_ASSERT_SIZE(struct rnic_qp_attr, 192);
 

@@ -36,6 +36,10 @@ bool rnic_qp_post_cqe(RnicQp *qp, RnicCq *cq, struct rnic_cqe *cqe)
     bool held;
     bool posted = rnic_cq_post(qp->s, cq, cqe, may_hold, &held);
 
+    if (posted) {
+        qp->cqes++;
+        qp->cqe_errors += cqe->status != RNIC_WC_SUCCESS;
+    }
     if (held) {
         qp->moderation.cqes++;
     } else {

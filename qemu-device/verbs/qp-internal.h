@@ -181,8 +181,15 @@ struct RnicQp {
     uint8_t terminate[RNIC_TERMINATE_MAX];
     uint8_t mpa_revision;
     uint8_t mpa_flags;
+    /* Since the QP was created; of struct rnic_qp_attr. */
     uint64_t bytes_sent;
     uint64_t bytes_received;
+    uint64_t sq_wrs;
+    uint64_t rq_wrs;
+    uint64_t cqes;
+    uint32_t cqe_errors;
+    uint64_t tx_fpdus;
+    uint64_t rx_fpdus;
 };
 
 /* ------------------------------------------------------------ qp.c */

@@ -468,6 +468,12 @@ static enum rnic_admin_status qp_query_turn(RnicAdminRequest *q)
         .mpa_flags = qp->mpa_flags,
         .bytes_sent = cpu_to_le64(qp->bytes_sent),
         .bytes_received = cpu_to_le64(qp->bytes_received),
+        .cqe_errors = cpu_to_le32(qp->cqe_errors),
+        .sq_wrs = cpu_to_le64(qp->sq_wrs),
+        .rq_wrs = cpu_to_le64(qp->rq_wrs),
+        .cqes = cpu_to_le64(qp->cqes),
+        .tx_fpdus = cpu_to_le64(qp->tx_fpdus),
+        .rx_fpdus = cpu_to_le64(qp->rx_fpdus),
     };
 
     memcpy(attr.terminate, qp->terminate, sizeof(attr.terminate));

@@ -29,6 +29,7 @@ static void rq_post_cqe(RnicQp *qp, struct rnic_cqe *cqe)
     cqe->qpn = cpu_to_le32(qp->qpn);
     qp->rq.taken = false;
     rnic_count(&qp->s->counters.rq_wrs, 1);
+    qp->rq_wrs++;
     if (!rnic_qp_post_cqe(qp, qp->recv_cq, cqe) &&
         qp->state == RNIC_QPS_RTS) {
         rnic_qp_local_error(qp, RNIC_AE_CQ_RQ_ERROR, IWARP_TERM_STREAM);

@@ -394,6 +394,7 @@ static void start_segment(RnicQp *qp)
 
     trace_rnic_segment(qp->qpn, seg->opcode, seg->payload_len, seg->last);
     rnic_count(&qp->s->counters.rx_fpdus, 1);
+    qp->rx_fpdus++;
     st->rtr_expected = false;
     if (seg->first) {
         qp->incoming_mapping = 0;

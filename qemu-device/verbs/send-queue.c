@@ -271,6 +271,7 @@ static void sq_advance(RnicQp *qp)
     qp->sq.fetched = false;
     qp->sq.requested = 0;
     rnic_count(&qp->s->counters.sq_wrs, 1);
+    qp->sq_wrs++;
 }
 
 static void sq_append_work(RnicQp *qp, const RnicSendWork *work)

@@ -285,6 +285,7 @@ static void stage_frame(RnicQp *qp, const IwarpTxSegment *seg,
     }
     rnic_count(&qp->s->counters.tx_fpdus, 1);
     rnic_count(&qp->s->counters.tx_octets, len);
+    qp->tx_fpdus++;
     qp->bytes_sent += len;
     qp->job.offset += seg->payload_len;
     if (seg->last) {
