@@ -26,7 +26,7 @@ on_server() {
 
 # pings OCTETS ADDRESS: IP packets of so many octets, in one piece.
 pings() {
-	ping -q -c 5 -i 0.2 -W 10 -M do -s $(($1 - 28)) "$2" ||
+	ping -q -c 5 -i 0.2 -W 10 -M "do" -s $(($1 - 28)) "$2" ||
 		fail "no answers of $1 octets from $2"
 }
 
