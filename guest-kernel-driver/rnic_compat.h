@@ -87,13 +87,6 @@ static inline struct ib_umem *ib_umem_get_va(struct ib_device *device,
 }
 #endif
 
-/* The last parameters of the operations that bind a QP to a counter. */
-#ifdef RNIC_HAVE_COUNTER_BIND_PORT
-#define RNIC_COUNTED_QP		struct ib_qp *ibqp, u32 port
-#else
-#define RNIC_COUNTED_QP		struct ib_qp *ibqp
-#endif
-
 /* Without a grace period. Where it is an operation's default, it is zero. */
 static inline struct devlink_health_reporter *
 rnic_devlink_reporter_create(struct devlink *devlink,

@@ -55,7 +55,7 @@ static int rnic_qp_counter_bind(struct rnic_dev *dev, struct rnic_qp *qp,
 	return 0;
 }
 
-int rnic_counter_bind_qp(struct rdma_counter *counter, RNIC_COUNTED_QP)
+static int rnic_counter_bind(struct rdma_counter *counter, struct ib_qp *ibqp)
 {
 	struct rnic_dev *dev = to_rnic_dev(ibqp->device);
 	int ret;
@@ -66,7 +66,7 @@ int rnic_counter_bind_qp(struct rdma_counter *counter, RNIC_COUNTED_QP)
 	return ret;
 }
 
-int rnic_counter_unbind_qp(RNIC_COUNTED_QP)
+static int rnic_counter_unbind(struct ib_qp *ibqp)
 {
 	struct rnic_dev *dev = to_rnic_dev(ibqp->device);
 	struct rnic_qp *qp = to_rnic_qp(ibqp);
@@ -78,6 +78,29 @@ int rnic_counter_unbind_qp(RNIC_COUNTED_QP)
 	mutex_unlock(&dev->counter_lock);
 	return 0;
 }
+
+#ifdef RNIC_HAVE_COUNTER_BIND_PORT
+int rnic_counter_bind_qp(struct rdma_counter *counter, struct ib_qp *ibqp,
+			 u32 port)
+{
+	return rnic_counter_bind(counter, ibqp);
+}
+
+int rnic_counter_unbind_qp(struct ib_qp *ibqp, u32 port)
+{
+	return rnic_counter_unbind(ibqp);
+}
+#else
+int rnic_counter_bind_qp(struct rdma_counter *counter, struct ib_qp *ibqp)
+{
+	return rnic_counter_bind(counter, ibqp);
+}
+
+int rnic_counter_unbind_qp(struct ib_qp *ibqp)
+{
+	return rnic_counter_unbind(ibqp);
+}
+#endif
 
 int rnic_counter_update_stats(struct rdma_counter *counter)
 {

@@ -206,8 +206,14 @@ struct rnic_counter {
 
 void rnic_qp_counters_init(struct rnic_dev *dev);
 void rnic_counter_init(struct rdma_counter *counter);
-int rnic_counter_bind_qp(struct rdma_counter *counter, RNIC_COUNTED_QP);
-int rnic_counter_unbind_qp(RNIC_COUNTED_QP);
+#ifdef RNIC_HAVE_COUNTER_BIND_PORT
+int rnic_counter_bind_qp(struct rdma_counter *counter, struct ib_qp *ibqp,
+			 u32 port);
+int rnic_counter_unbind_qp(struct ib_qp *ibqp, u32 port);
+#else
+int rnic_counter_bind_qp(struct rdma_counter *counter, struct ib_qp *ibqp);
+int rnic_counter_unbind_qp(struct ib_qp *ibqp);
+#endif
 int rnic_counter_update_stats(struct rdma_counter *counter);
 int rnic_counter_dealloc(struct rdma_counter *counter);
 struct rdma_hw_stats *rnic_counter_alloc_stats(struct rdma_counter *counter);
