@@ -5,8 +5,35 @@
 # root: for build-driver and build-modules. Source it after lib.sh, and set src
 # (where a module's sources are) and out (where it is compiled).
 
-# kernel_headers SUITE: those of the guest's kernel, inside the build root.
+# A SUITE below is a Debian release, or the guest's followed by -kernel: that is
+# the debug kernel (build-debug-kernel).
+
+# suite_of_kernel NAME: for an option --kernel NAME.
+suite_of_kernel() {
+	case $1 in
+	debian) echo "$guest_suite" ;;
+	debug) echo "$guest_suite-kernel" ;;
+	*) die "unknown kernel $1 (debian or debug)" ;;
+	esac
+}
+
+# output_of NAME SUITE: where NAME is compiled for the kernel of SUITE.
+output_of() {
+	case $2 in
+	"$guest_suite") echo "$build/$1" ;;
+	*-kernel) echo "$build/$1-debug" ;;
+	*) echo "$build/$1-$2" ;;
+	esac
+}
+
+# kernel_headers SUITE: those of its kernel, inside the build root.
 kernel_headers() {
+	case $1 in
+	*-kernel)
+		echo "$("$top/scripts/build-debug-kernel")/linux"
+		return
+		;;
+	esac
 	"$top/scripts/in-buildroot" --suite "$1" \
 		sh -c 'ls -d /usr/src/linux-headers-*-amd64 | sort -V | tail -n 1'
 }
@@ -23,11 +50,20 @@ link_sources() {
 		done
 }
 
+# kernel_name HEADERS
+kernel_name() {
+	case $1 in
+	*/linux-headers-*) echo "Linux ${1##*/linux-headers-}" ;;
+	*) echo "the debug kernel" ;;
+	esac
+}
+
 # kbuild SUITE HEADERS [ARGUMENT...]
 kbuild() {
-	local suite=$1 headers=$2
+	local suite=$1 headers=$2 binds=()
 	shift 2
-	"$top/scripts/in-buildroot" --suite "$suite" \
+	[ -e "$cache/buildroot/$suite$headers" ] || binds=(--bind "$headers")
+	"$top/scripts/in-buildroot" --suite "$suite" ${binds[@]+"${binds[@]}"} \
 		make -C "$headers" M="$out" -j "$(jobs)" "$@" modules
 }
 
