@@ -30,24 +30,27 @@ signalled() {
 	[ -e "/mnt/run/.signal-$1" ]
 }
 
+# Time-outs below are for Debian's kernel: vm-run's RNIC_PATIENCE stretches them.
+
 # await WHAT [SECONDS]: until someone signals it. Fails at once when another
 # guest's script has failed.
 await() {
 	awaited=0
+	patience=$((${2:-60} * ${RNIC_PATIENCE:-1}))
 	until signalled "$1"; do
 		sleep 0.1
 		for failed in /mnt/run/.signal-failed-*; do
 			[ ! -e "$failed" ] || fail "${failed##*-} has failed"
 		done
 		awaited=$((awaited + 1))
-		[ $awaited -lt $((${2:-60} * 10)) ] || fail "nobody signalled $1"
+		[ $awaited -lt $((patience * 10)) ] || fail "nobody signalled $1"
 	done
 }
 
 # eventually SECONDS COMMAND...: until COMMAND succeeds; the status says whether
 # it did.
 eventually() {
-	tries=$(($1 * 10))
+	tries=$(($1 * 10 * ${RNIC_PATIENCE:-1}))
 	shift
 	until "$@" >/dev/null 2>&1; do
 		tries=$((tries - 1))

@@ -62,6 +62,8 @@ class Guest:
         values = {"RNIC_NAME": self.name, "RNIC_INDEX": self.index,
                   "RNIC_NIC": self.options.nic, "RNIC_SHELL": shell,
                   "RNIC_NAMES": " ".join(self.run.names),
+                  "RNIC_KERNEL": self.run.kernel.name,
+                  "RNIC_PATIENCE": self.run.kernel.patience,
                   "RNIC_HOST_NET": self.run.host_nets[0]}
         lines = [f"export {k}='{v}'\n" for k, v in values.items()]
         for setting in self.run.options.env:
@@ -152,9 +154,9 @@ class Guest:
             # Linux leaves the HPET running unused: 250 wake-ups a second.
             "-machine", "q35,hpet=off",
             *accel.options(self.run.accel),
-            "-m", str(self.options.mem), "-smp", str(self.options.cpus),
+            "-m", str(self.options.mem * self.run.kernel.memory), "-smp", str(self.options.cpus),
             "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
-            "-kernel", os.path.join(self.run.image, "vmlinuz"),
+            "-kernel", self.run.kernel.vmlinuz(),
             "-initrd", self._write_initrd(),
             "-append", self._kernel_args(),
             "-drive", "if=none,id=root,format=raw,snapshot=on,cache=unsafe,"
@@ -210,10 +212,30 @@ class Guest:
             return "".join(line for line in f
                            if not line.startswith("rnic_")).strip()
 
-    def console_text(self):
+    def _text(self, suffix):
         try:
-            with open(self.file(".console"), encoding="utf-8",
+            with open(self.file(suffix), encoding="utf-8",
                       errors="replace") as f:
                 return f.read()
         except OSError:
             return ""
+
+    def console_text(self):
+        return self._text(".console")
+
+    def has_kernel_text(self):
+        return os.path.exists(self.file(".kernel"))
+
+    def kernel_text(self):
+        """
+        All that its kernel said: its log, as far as the guest could collect it,
+        and what only the console has, as it came later.
+        """
+        log = self._text(".kernel")
+        if not log:
+            return self.console_text()
+        there = set(log.split("\n"))
+        later = [line for line in
+                 self.console_text().replace("\r", "").split("\n")
+                 if line not in there]
+        return log + "\n".join(later)

@@ -10,7 +10,7 @@ import os
 import re
 import shlex
 
-from . import paths
+from . import kernel, paths
 
 ETHERNET_NICS = ["rnic", "virtio", "siw", "rxe"]
 NICS = ETHERNET_NICS + ["user", "none"]
@@ -79,6 +79,11 @@ def _guest_options(parser):
 def _run_options(parser):
     parser.add_argument("--package", action="append", default=[],
                         metavar="P", help="another Debian package in the guests")
+    parser.add_argument("--kernel", choices=kernel.NAMES, default="debian",
+                        help="the image's own, or the one that make "
+                        "debug-kernel builds; with that all of a run has more "
+                        "time, the guests have more memory, and a report of "
+                        "the kernel's checks is a failure")
     parser.add_argument("--timeout", type=float, default=300, metavar="S",
                         help="kill everything after so many seconds (300)")
     parser.add_argument("--keep", action="store_true",

@@ -47,5 +47,10 @@ def image(packages):
     return made_by(os.path.join(TOP, "images", "make-image"), *packages)
 
 
-def overlay(image_dir):
-    return made_by(os.path.join(TOP, "images", "make-overlay"), image_dir)
+def debug_kernel():
+    return made_by(os.path.join(TOP, "scripts", "build-debug-kernel"))
+
+
+def overlay(image_dir, kernel_dir):
+    return made_by(os.path.join(TOP, "images", "make-overlay"), image_dir,
+                   kernel_dir)

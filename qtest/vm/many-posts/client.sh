@@ -6,6 +6,6 @@
 
 . /usr/lib/rnic/lib.sh
 
-perftest_client many timeout 100 ib_write_bw -R -F -N -s 64 -n 8000000 \
+perftest_client many timeout $((100 * RNIC_PATIENCE)) ib_write_bw -R -F -N -s 64 -n 8000000 \
 	"$(address_of server)"
 tail -n 3 /tmp/many

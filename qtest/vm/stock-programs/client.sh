@@ -11,7 +11,7 @@ server=$(address_of server)
 # rdma.c), so its client may be too early. It is begun again then, and only then.
 measure() {
 	for try in 1 2 3 4 5 6; do
-		timeout 30 qperf -cm 1 -t 1 "$server" "$1" >"/tmp/$1" 2>&1 && return
+		timeout $((30 * RNIC_PATIENCE)) qperf -cm 1 -t 1 "$server" "$1" >"/tmp/$1" 2>&1 && return
 		grep -q 'unexpected event from RDMA CM: Event rejected' "/tmp/$1" ||
 			break
 		echo "that is qperf's own fault: $1 begins again"

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Which kernel guests boot: the image's own (debian), or the debug kernel with
+# KASAN, lockdep and the like (debug). The latter is several times slower and
+# needs more memory: what that means for a run is in this file only.
+
+"""The kernel of a run."""
+
+import os
+
+from . import paths
+
+NAMES = ["debian", "debug"]
+
+
+class Kernel:
+    """
+    patience: factor for all that a run waits for, on the host and, as
+    RNIC_PATIENCE, in the guests; memory: factor for a guest's.
+    """
+
+    def __init__(self, name, image):
+        self.name = name
+        self.debug = name == "debug"
+        self.patience = 6 if self.debug else 1
+        self.memory = 2 if self.debug else 1
+        self.dir = paths.debug_kernel() if self.debug else image
+
+    def vmlinuz(self):
+        return os.path.join(self.dir, "vmlinuz")

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# What a guest's kernel reports of mistakes in it: warnings, oopses, and what the
+# debug kernel's checks find. The text is the guest's console, and of a guest with
+# a debug kernel its whole log and kmemleak's report, too, which images/guest/
+# kernel-reports leaves in NAME.kernel. Reports that are not ours are listed in
+# qtest/vm/known-reports.
+
+"""Finds the reports of a kernel."""
+
+import os
+import re
+
+from . import paths
+
+CUT_HERE = "------------[ cut here ]------------"
+FIRST_LINE = re.compile("|".join((
+    re.escape(CUT_HERE),
+    r"WARNING: ",           # WARN(), and lockdep's and RCU's
+    r"BUG: ", r"BUG ",      # KASAN's, too
+    r"kernel BUG at ", r"Kernel panic", r"Oops: ", r"general protection fault",
+    r"KASAN: ", r"UBSAN: ", r"ODEBUG: ", r"DMA-API: .*(driver|mappings|out of memory)",
+    r"INFO: task .* blocked", r"INFO: trying to register", r"INFO: lockdep",
+    r"rcu: INFO: .*(stall|starved)", r"INFO: rcu.*stall",
+    r".*possible circular locking", r".*suspicious RCU",
+    r"list_(add|del) corruption", r"refcount_t: ", r"ref_tracker: ",
+    r"unregister_netdevice: waiting", r"unreferenced object ",
+    r"kmemleak: (Cannot|Unable|Kernel memory leak detector disabled)")))
+TIME = re.compile(r"^\[[ \d.]+\](?:\[[ TC\d]+\])? ?")
+LONGEST = 100   # lines of a report that are kept
+HEAD = 4        # lines at its beginning that may look like another's
+
+
+def reviewed():
+    """The patterns of qtest/vm/known-reports."""
+    path = os.path.join(paths.TOP, "qtest", "vm", "known-reports")
+    with open(path, encoding="utf-8") as f:
+        return [re.compile(line.rpartition(": ")[0]) for line in f
+                if line.strip() and not line.startswith("#")]
+
+
+def split(text):
+    """The reports in TEXT, each from its first line on."""
+    lines = [TIME.sub("", line) for line in
+             text.replace("\r", "").split("\n")]
+    starts = []
+    for k, line in enumerate(lines):
+        if FIRST_LINE.match(line) and not (
+                starts and k - starts[-1] < HEAD and
+                lines[starts[-1]] == CUT_HERE):
+            starts.append(k)
+    ends = starts[1:] + [len(lines)]
+    return ["\n".join(lines[first:min(end, first + LONGEST)]).strip()
+            for first, end in zip(starts, ends)]
+
+
+def of(guest):
+    """The reports of GUEST's kernel that are not reviewed."""
+    known = reviewed()
+    return [report for report in split(guest.kernel_text())
+            if not any(pattern.search(report) for pattern in known)]
+
+
+def title(report):
+    """One line of it."""
+    lines = [line for line in report.split("\n") if line != CUT_HERE]
+    return lines[0].strip() if lines else report
