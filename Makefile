@@ -39,6 +39,10 @@ test-tsan: ## the same, QEMU built with TSan
 test-newest-qemu: ## the same on the newest QEMU whose source the archive serves
 	@scripts/run-tests --newest-qemu $(ARGS)
 
+.PHONY: test-debug-kernel
+test-debug-kernel: ## the VM tests with a debug kernel (KASAN, lockdep, kmemleak, ...) in the guests
+	@scripts/run-tests --debug-kernel $(ARGS)
+
 .PHONY: rdma-core-tests
 rdma-core-tests: virtual-machines ## rdma-core's own tests, compared with a reviewed list
 	@scripts/need-packages vm
@@ -68,6 +72,12 @@ driver: ## the guest kernel driver: build/driver/rnic.ko
 .PHONY: driver-6.1
 driver-6.1: ## the same driver for Debian 12's Linux 6.1: build/driver-bookworm/
 	@scripts/build-driver --suite bookworm
+
+.PHONY: debug-kernel
+debug-kernel: ## the kernel of make test-debug-kernel (in the cache), rnic.ko and test modules for it
+	@echo "debug kernel: $$(scripts/build-debug-kernel)"
+	@scripts/build-driver --kernel debug
+	@scripts/build-modules --kernel debug
 
 .PHONY: provider
 provider: ## the rdma-core provider: build/provider/
