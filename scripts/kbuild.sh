@@ -62,7 +62,9 @@ kernel_name() {
 kbuild() {
 	local suite=$1 headers=$2 binds=()
 	shift 2
-	[ -e "$cache/buildroot/$suite$headers" ] || binds=(--bind "$headers")
+	case $suite in
+	*-kernel) binds=(--bind "$headers") ;;
+	esac
 	"$top/scripts/in-buildroot" --suite "$suite" ${binds[@]+"${binds[@]}"} \
 		make -C "$headers" M="$out" -j "$(jobs)" "$@" modules
 }
