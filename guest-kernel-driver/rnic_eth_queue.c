@@ -170,11 +170,13 @@ static void rnic_eth_ring_kick(struct rnic_dev *dev,
 static u32 rnic_eth_ring_ready(const struct rnic_eth_ring *ring)
 {
 	u32 ready = le32_to_cpu(READ_ONCE(ring->record->done)) - ring->done;
+	u32 given;
 
 	/* The index is stored after the descriptors. */
 	dma_rmb();
-	return ready <= smp_load_acquire(&ring->published) - ring->done ?
-	       ready : 0;
+	/* Pairs with rnic_eth_ring_kick(). */
+	given = smp_load_acquire(&ring->published) - ring->done;
+	return ready <= given ? ready : 0;
 }
 
 /* The interrupt comes at once if anything was done beyond what we know. */

@@ -40,9 +40,9 @@ enum rnic_rx_stat {
 
 #define RNIC_ETH_MAX_STATS	5
 
-static_assert(RNIC_ETH_MAX_STATS >= RNIC_XMIT_STATS &&
-	      RNIC_ETH_MAX_STATS >= RNIC_SENT_STATS &&
-	      RNIC_ETH_MAX_STATS >= RNIC_RX_STATS);
+static_assert(RNIC_XMIT_STATS <= RNIC_ETH_MAX_STATS);
+static_assert(RNIC_SENT_STATS <= RNIC_ETH_MAX_STATS);
+static_assert(RNIC_RX_STATS <= RNIC_ETH_MAX_STATS);
 
 struct rnic_eth_stats {
 	struct u64_stats_sync sync;
