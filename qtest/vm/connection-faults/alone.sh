@@ -46,7 +46,7 @@ wrong_listener() {
 }
 
 for port in 7174 7175 7176; do
-	rping -s -P -p $port >/tmp/server-$port 2>&1 &
+	rping -s -P -S 4096 -p $port >/tmp/server-$port 2>&1 &
 	eventually 20 serving $! $port || fail "rping does not listen on port $port"
 done
 late_command

@@ -23,6 +23,7 @@ begin_traffic() {
 	rping -c -p 7174 -S 4096 -C 100000 -a "$(address_of server)" >/tmp/rping 2>&1 &
 	user_traffic=$!
 	eventually 60 transferring || fail "$1: no traffic"
+	kill -0 $user_traffic || { cat /tmp/rping; fail "$1: no traffic of a program"; }
 }
 
 found_disk() {

@@ -8,7 +8,7 @@
 lend_disk 16 "$(address_of server)"
 # rping ends with its client.
 while ! signalled over; do
-	rping -s -p 7174 >>/tmp/rping 2>&1
+	rping -s -S 4096 -p 7174 >>/tmp/rping 2>&1
 done &
 answering=$!
 signal lent
