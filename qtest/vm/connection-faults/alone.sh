@@ -27,7 +27,7 @@ late_command() {
 	done
 	after=$(now)
 	say "three connections from $before to $after"
-	awk "BEGIN { exit !($after - $before < 40) }" ||
+	awk "BEGIN { exit !($after - $before < 30) }" ||
 		fail "the connections have waited for another one's end"
 	signal connected
 	await judged

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Memory windows of both types, beside each other: 100,000 rounds of bind, Write,
+# Memory windows of both types, beside each other: many rounds of bind, Write,
 # Read and invalidation, every byte checked; then stale rkeys, each of which must
 # be refused. At last the program is killed at any moment: nothing may be left
 # of it.
@@ -9,7 +9,7 @@
 
 # rounds TYPE PORT
 rounds() {
-	window-self --type "$1" --number 100000 --size 4k --port "$2" \
+	window-self --type "$1" --number "$ROUNDS" --size 4k --port "$2" \
 		"$(address_of alone)"
 }
 
