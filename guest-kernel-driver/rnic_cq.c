@@ -3,6 +3,7 @@
  * rnic: completion queues, their life. Polling is in rnic_poll.c.
  */
 
+#include <linux/delay.h>
 #include <linux/log2.h>
 
 #include "rnic.h"
@@ -31,15 +32,24 @@ struct rnic_cq *rnic_cq_get(struct rnic_dev *dev, u32 cqn)
  * The kernel expects one event of a CQ that it has armed, and no other. It destroys
  * the CQ's QPs, then ends the work that the handler queues, and then destroys the
  * CQ: a handler that is called without QPs would queue work for a CQ that is freed.
- * rnic_qp_free() waits for those that are being called.
  */
 static void rnic_cq_call_handler(struct rnic_cq *cq)
 {
-	rcu_read_lock();
+	atomic_inc(&cq->callers);
+	/* Pairs with rnic_cq_await_callers(), after the removal of a QP. */
+	smp_mb__after_atomic();
 	if (rnic_cq_has_qps(cq) && xchg(&cq->armed, false) &&
 	    cq->ibcq.comp_handler)
 		cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
-	rcu_read_unlock();
+	atomic_dec(&cq->callers);
+}
+
+void rnic_cq_await_callers(struct rnic_cq *cq)
+{
+	/* Pairs with rnic_cq_call_handler(). */
+	smp_mb();
+	while (atomic_read(&cq->callers))
+		usleep_range(10, 50);
 }
 
 void rnic_cq_completion_event(struct rnic_dev *dev, u32 cqn)

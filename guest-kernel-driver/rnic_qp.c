@@ -317,8 +317,8 @@ static void rnic_qp_free(struct rnic_dev *dev, struct rnic_qp *qp)
 	if (qp->sq.ring) {
 		rnic_cqs_remove_qp(qp);
 		rnic_cq_forget_receives(qp);
-		/* See rnic_cq_call_handler(). */
-		synchronize_rcu();
+		rnic_cq_await_callers(to_rnic_cq(qp->ibqp.send_cq));
+		rnic_cq_await_callers(to_rnic_cq(qp->ibqp.recv_cq));
 	}
 	rnic_ref_drain(&qp->ref);
 	rnic_qp_free_memory(dev, qp);

@@ -63,6 +63,7 @@ struct rnic_cq {
 	u32 depth;
 	struct rnic_queue queue;
 	/* The kernel's only. */
+	atomic_t callers;		/* of its handler; see rnic_cq.c */
 	bool armed;			/* and no event since */
 	bool armed_solicited;		/* for solicited events only */
 	spinlock_t lock;		/* all of these */
@@ -282,6 +283,8 @@ struct rnic_cq *rnic_cq_get(struct rnic_dev *dev, u32 cqn);
 void rnic_cq_completion_event(struct rnic_dev *dev, u32 cqn);
 /* The same for the kernel's CQs only: what is posted there is flushed. */
 void rnic_cq_flush_event(struct rnic_dev *dev, u32 cqn);
+/* The handler of a kernel's CQ whose last QP has gone is not called any more. */
+void rnic_cq_await_callers(struct rnic_cq *cq);
 /*
  * Now and then: notifies the CQs of the kernel whose event the device owes for so
  * long that it must be lost.
