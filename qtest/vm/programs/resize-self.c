@@ -55,6 +55,7 @@ static uint8_t *from_slots, *to_slots;
 static struct ibv_mr *from_mr, *to_mr;
 
 static atomic_bool stop;		/* no more messages */
+static atomic_bool all_sent;	/* and the sender has ended: sent is the last */
 static atomic_ullong sent;		/* Sends posted */
 static atomic_ullong receives;		/* receives posted */
 static atomic_ullong received;
@@ -170,7 +171,7 @@ static void *receive_all(void *unused)
 	double last = now();
 
 	(void)unused;
-	while (!atomic_load(&stop) || done != atomic_load(&sent)) {
+	while (!atomic_load(&all_sent) || done != atomic_load(&sent)) {
 		uint64_t next = take_receives(done);
 
 		if (next == done && done != atomic_load(&sent) &&
@@ -449,11 +450,14 @@ static void run_traffic(void (*resize_all)(unsigned int *random))
 	uint64_t before = atomic_load(&received);
 
 	atomic_store(&stop, false);
+	atomic_store(&all_sent, false);
 	sender = start_thread(send_all);
 	receiver = start_thread(receive_all);
 	resize_all(&random);
 	atomic_store(&stop, true);
 	pthread_join(sender, NULL);
+	/* The sender may post one more after it was told to stop. */
+	atomic_store(&all_sent, true);
 	pthread_join(receiver, NULL);
 	say("%llu messages in %.1f s: ok",
 	    (unsigned long long)(atomic_load(&received) - before),
