@@ -99,9 +99,9 @@ struct rnic_dev {
 	struct pci_dev *pdev;
 	struct rnic_function *function;
 	struct rnic_failure *failure;	/* the function's note of it */
-	struct net_device *netdev;
-	struct mutex carrier_lock;	/* the carrier, against unregistration */
-	bool netdev_registered;		/* with carrier_lock */
+	struct net_device *netdev;	/* the function's */
+	struct mutex carrier_lock;	/* the carrier, against rnic_netdev_detach() */
+	bool netdev_attached;		/* with carrier_lock */
 	u8 __iomem *registers;
 	u8 __iomem *doorbells;		/* page 0, the kernel's */
 	unsigned long flags;		/* enum rnic_dev_flag */

@@ -18,7 +18,8 @@ static int rnic_get_link_ksettings(struct net_device *netdev,
 				   struct ethtool_link_ksettings *settings)
 {
 	struct rnic_netdev *nd = netdev_priv(netdev);
-	u32 speed = rnic_netdev_link(nd->dev) >> 8;
+	/* Some callers do not ask whether the interface is attached. */
+	u32 speed = nd->dev ? rnic_netdev_link(nd->dev) >> 8 : 0;
 
 	settings->base.speed = speed ?: (u32)SPEED_UNKNOWN;
 	settings->base.duplex = speed ? DUPLEX_FULL : DUPLEX_UNKNOWN;

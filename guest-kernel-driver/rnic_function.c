@@ -5,8 +5,8 @@
  * It has a device (rnic_start.c) while it can be used. When a device fails, the
  * driver removes it and starts another one. Each attempt that fails doubles the
  * time before the next. A reset, suspend or bus error removes the device, too, and
- * starts another one when it is over. Each failure is reported to devlink, which says whether the
- * driver may recover by itself.
+ * starts another one when it is over. The network interface stays meanwhile. Each
+ * failure is reported to devlink, which says whether the driver may recover by itself.
  *
  * Locks, from the outside: the PCI device's, the devlink instance's,
  * rnic_function.lock, and all that starting and stopping takes (RTNL ...). Only
@@ -23,6 +23,7 @@
 #include "rnic_failure.h"
 #include "rnic_function.h"
 #include "rnic_health.h"
+#include "rnic_netdev.h"
 #include "rnic_start.h"
 
 #define RNIC_FIRST_DELAY	(HZ / 10)
@@ -36,6 +37,7 @@ struct rnic_function {
 	struct rnic_failure failure;
 	struct mutex lock;		/* of all below */
 	struct rnic_dev *dev;		/* NULL: none */
+	struct net_device *netdev;	/* of all its devices; NULL: none yet */
 	unsigned int absences;		/* RNIC_ABSENT_*; 0: there should be one */
 	bool reported;			/* a failure, and none has worked since */
 	u32 hw_version;
@@ -46,14 +48,27 @@ struct rnic_function {
 	struct delayed_work recover_work;
 };
 
+static void rnic_function_remove_netdev(struct rnic_function *function)
+{
+	if (function->netdev)
+		rnic_netdev_remove(function->netdev);
+	function->netdev = NULL;
+}
+
 static int rnic_function_start(struct rnic_function *function)
 {
+	bool first = !function->netdev;
 	struct rnic_dev *dev = rnic_start(function->pdev, function,
-					  &function->failure);
+					  &function->failure,
+					  &function->netdev);
 
 	lockdep_assert_held(&function->lock);
-	if (IS_ERR(dev))
+	if (IS_ERR(dev)) {
+		/* It may not even be registered. */
+		if (first)
+			rnic_function_remove_netdev(function);
 		return PTR_ERR(dev);
+	}
 	function->dev = dev;
 	function->started = jiffies;
 	function->hw_version = rnic_read32(dev, RNIC_REG_HW_VERSION);
@@ -291,6 +306,7 @@ struct rnic_function *rnic_function_create(struct pci_dev *pdev)
 
 void rnic_function_free(struct rnic_function *function)
 {
+	rnic_function_remove_netdev(function);
 	rnic_devlink_free(function->devlink);
 	kfree(function);
 }

@@ -6,8 +6,12 @@
  * carries ordinary traffic, too; if not, it is up, knows no neighbours, and
  * drops what is sent.
  *
+ * The interface is the PCI function's and outlives its devices: while there is
+ * none it is detached, and keeps its addresses and its statistics.
+ *
  * Operations run with the RTNL and may sleep, but for ndo_start_xmit,
- * ndo_set_rx_mode and ndo_get_stats64.
+ * ndo_set_rx_mode and ndo_get_stats64. Those that use the device run only while
+ * the interface is attached, but for rnic_netdev_stop().
  */
 
 #include <linux/etherdevice.h>
@@ -221,14 +225,14 @@ static void rnic_rx_mode_work(struct work_struct *work)
 {
 	struct rnic_netdev *nd = container_of(work, struct rnic_netdev,
 					      rx_mode_work);
-	struct net_device *netdev = nd->dev->netdev;
-	int ret;
+	int ret = 0;
 
 	mutex_lock(&nd->rx_mode_lock);
-	ret = rnic_rx_filter_set(netdev, netdev->dev_addr);
+	if (nd->dev)
+		ret = rnic_rx_filter_set(nd->netdev, nd->netdev->dev_addr);
 	mutex_unlock(&nd->rx_mode_lock);
 	if (ret)
-		netdev_dbg(netdev, "receive mode refused: %d\n", ret);
+		netdev_dbg(nd->netdev, "receive mode refused: %d\n", ret);
 }
 
 /* Called in atomic context, but the command sleeps. */
@@ -313,32 +317,41 @@ u32 rnic_netdev_link(struct rnic_dev *dev)
 }
 
 /*
- * The event queues outlive the interface, and a device can fail as long as there
- * is one: a change of the carrier after unregister_netdev() would leave linkwatch
- * with an interface that is about to be freed.
+ * The event queues outlive what a device has of the interface, and a device can
+ * fail as long as there is one: then the carrier may be another device's, and after
+ * unregister_netdev() linkwatch would be left with an interface that is about to be
+ * freed.
  */
 void rnic_netdev_link_changed(struct rnic_dev *dev)
 {
 	mutex_lock(&dev->carrier_lock);
-	if (dev->netdev_registered && (rnic_netdev_link(dev) & 1))
+	if (dev->netdev_attached && (rnic_netdev_link(dev) & 1))
 		netif_carrier_on(dev->netdev);
-	else if (dev->netdev_registered)
+	else if (dev->netdev_attached)
 		netif_carrier_off(dev->netdev);
 	mutex_unlock(&dev->carrier_lock);
 }
 
-static void rnic_netdev_set_registered(struct rnic_dev *dev, bool registered)
+static void rnic_netdev_set_attached(struct rnic_dev *dev, bool attached)
 {
 	mutex_lock(&dev->carrier_lock);
-	dev->netdev_registered = registered;
+	dev->netdev_attached = attached;
 	mutex_unlock(&dev->carrier_lock);
+}
+
+/* What the interface is made for: operations, flags. */
+static u64 rnic_netdev_features(const struct rnic_dev *dev)
+{
+	return dev->features & (RNIC_FEATURE_ETHERNET |
+				RNIC_FEATURE_UNICAST_LIST);
 }
 
 static void rnic_netdev_setup(struct rnic_dev *dev, struct net_device *netdev)
 {
 	struct rnic_netdev *nd = netdev_priv(netdev);
 
-	nd->dev = dev;
+	nd->netdev = netdev;
+	nd->features = rnic_netdev_features(dev);
 	nd->tx_depth = RNIC_ETH_DEFAULT_DEPTH;
 	nd->rx_depth = RNIC_ETH_DEFAULT_DEPTH;
 	rnic_eth_stats_init(&nd->tx, &nd->rx);
@@ -346,7 +359,6 @@ static void rnic_netdev_setup(struct rnic_dev *dev, struct net_device *netdev)
 	INIT_WORK(&nd->rx_mode_work, rnic_rx_mode_work);
 	SET_NETDEV_DEV(netdev, &dev->pdev->dev);
 	eth_hw_addr_set(netdev, dev->mac);
-	netdev->max_mtu = dev->limits.mtu;
 	if (rnic_has(dev, RNIC_FEATURE_ETHERNET)) {
 		netdev->netdev_ops = &rnic_netdev_ops;
 		netdev->ethtool_ops = &rnic_ethtool_ops;
@@ -366,35 +378,109 @@ void rnic_netdev_init(struct rnic_dev *dev)
 	mutex_init(&dev->carrier_lock);
 }
 
-int rnic_netdev_register(struct rnic_dev *dev)
+/* The work item may look at it at any time. */
+static void rnic_netdev_set_dev(struct rnic_netdev *nd, struct rnic_dev *dev)
 {
-	struct net_device *netdev = alloc_etherdev(sizeof(struct rnic_netdev));
+	mutex_lock(&nd->rx_mode_lock);
+	nd->dev = dev;
+	mutex_unlock(&nd->rx_mode_lock);
+}
+
+static int rnic_netdev_register(struct rnic_dev *dev)
+{
+	struct rnic_netdev *nd = netdev_priv(dev->netdev);
 	int ret;
 
-	if (!netdev)
-		return -ENOMEM;
-	rnic_netdev_setup(dev, netdev);
+	rnic_netdev_set_dev(nd, dev);
+	ret = register_netdev(dev->netdev);
+	if (ret)
+		rnic_netdev_set_dev(nd, NULL);
+	else
+		nd->registered = true;
+	return ret;
+}
+
+/* An interface that is up is opened again, with what was set meanwhile. */
+static int rnic_netdev_reopen(struct rnic_dev *dev)
+{
+	struct net_device *netdev = dev->netdev;
+	struct rnic_netdev *nd = netdev_priv(netdev);
+	int ret = 0;
+
+	rtnl_lock();
+	rnic_netdev_set_dev(nd, dev);
+	netdev->max_mtu = dev->limits.mtu;
+	if (netif_running(netdev) && rnic_has(dev, RNIC_FEATURE_ETHERNET))
+		ret = rnic_netdev_open(netdev);
+	if (!ret)
+		netif_device_attach(netdev);
+	rtnl_unlock();
+	if (ret)
+		rnic_netdev_set_dev(nd, NULL);
+	else if (rnic_has(dev, RNIC_FEATURE_ETHERNET))
+		schedule_work(&nd->rx_mode_work);
+	return ret;
+}
+
+/* Is the device still what the interface was made for? */
+static bool rnic_netdev_fits(const struct rnic_dev *dev,
+			     const struct net_device *netdev)
+{
+	const struct rnic_netdev *nd = netdev_priv(netdev);
+
+	return rnic_netdev_features(dev) == nd->features &&
+	       dev->limits.mtu >= READ_ONCE(netdev->mtu);
+}
+
+struct net_device *rnic_netdev_create(struct rnic_dev *dev)
+{
+	struct net_device *netdev = alloc_etherdev(sizeof(struct rnic_netdev));
+
+	if (netdev)
+		rnic_netdev_setup(dev, netdev);
+	return netdev;
+}
+
+int rnic_netdev_attach(struct rnic_dev *dev, struct net_device *netdev)
+{
+	struct rnic_netdev *nd = netdev_priv(netdev);
+	int ret;
+
+	if (!rnic_netdev_fits(dev, netdev)) {
+		dev_err(&dev->pdev->dev,
+			"the device is not what its interface was made for\n");
+		return -EINVAL;
+	}
 	WRITE_ONCE(dev->netdev, netdev);
-	ret = register_netdev(netdev);
+	ret = nd->registered ? rnic_netdev_reopen(dev) :
+			       rnic_netdev_register(dev);
 	if (ret)
 		return ret;
-	rnic_netdev_set_registered(dev, true);
+	rnic_netdev_set_attached(dev, true);
 	rnic_netdev_link_changed(dev);
 	return 0;
 }
 
-void rnic_netdev_unregister(struct rnic_dev *dev)
+void rnic_netdev_detach(struct rnic_dev *dev)
 {
-	struct rnic_netdev *nd = netdev_priv(dev->netdev);
+	struct net_device *netdev = dev->netdev;
+	struct rnic_netdev *nd = netdev_priv(netdev);
 
-	rnic_netdev_set_registered(dev, false);
-	unregister_netdev(dev->netdev);
-	cancel_work_sync(&nd->rx_mode_work);
+	rnic_netdev_set_attached(dev, false);
+	rtnl_lock();
+	netif_device_detach(netdev);
+	netif_carrier_off(netdev);
+	rnic_netdev_stop(netdev);
+	rnic_netdev_set_dev(nd, NULL);
+	rtnl_unlock();
 }
 
-void rnic_netdev_free(struct rnic_dev *dev)
+void rnic_netdev_remove(struct net_device *netdev)
 {
-	if (dev->netdev)
-		free_netdev(dev->netdev);
-	dev->netdev = NULL;
+	struct rnic_netdev *nd = netdev_priv(netdev);
+
+	if (nd->registered)
+		unregister_netdev(netdev);
+	cancel_work_sync(&nd->rx_mode_work);
+	free_netdev(netdev);
 }

@@ -22,7 +22,10 @@ struct rnic_netdev_setup {
 
 /* The private part of struct net_device. */
 struct rnic_netdev {
-	struct rnic_dev *dev;
+	struct net_device *netdev;
+	struct rnic_dev *dev;		/* NULL: detached */
+	u64 features;			/* that the operations are made for */
+	bool registered;
 	struct napi_struct napi;
 	struct work_struct rx_mode_work;
 	struct mutex rx_mode_lock;	/* SET_RX_MODE, and what it is made of */
@@ -38,10 +41,23 @@ extern const struct ethtool_ops rnic_ethtool_ops;
 extern const struct ethtool_ops rnic_ethtool_address_ops;
 
 void rnic_netdev_init(struct rnic_dev *dev);
-int rnic_netdev_register(struct rnic_dev *dev);
-void rnic_netdev_unregister(struct rnic_dev *dev);
-/* Only when no interrupt and no event can come any more. */
-void rnic_netdev_free(struct rnic_dev *dev);
+
+/*
+ * An interface for this device and those that take its place; belongs to the
+ * caller. NULL: no memory.
+ */
+struct net_device *rnic_netdev_create(struct rnic_dev *dev);
+/* When no device uses it any more. */
+void rnic_netdev_remove(struct net_device *netdev);
+
+/*
+ * From now on the interface, which the first call registers, is this device's: one
+ * that is up is opened. dev->netdev is valid as long as the device, as it is freed
+ * later. Refuses a device that differs from the one that the interface was made for.
+ */
+int rnic_netdev_attach(struct rnic_dev *dev, struct net_device *netdev);
+/* The interface loses its carrier, and nothing of it uses the device any more. */
+void rnic_netdev_detach(struct rnic_dev *dev);
 
 /*
  * With the RTNL. An interface that is up is closed and opened again; if that fails

@@ -183,15 +183,24 @@ static void rnic_hw_stop(struct rnic_dev *dev)
 	rnic_admin_free(dev);
 }
 
+/* *netdev: NULL before the function's first device. */
+static int rnic_netdev_start(struct rnic_dev *dev, struct net_device **netdev)
+{
+	if (!*netdev)
+		*netdev = rnic_netdev_create(dev);
+	return *netdev ? rnic_netdev_attach(dev, *netdev) : -ENOMEM;
+}
+
 /* From a device that executes commands to interfaces others can use. */
-static int rnic_interfaces_start(struct rnic_dev *dev)
+static int rnic_interfaces_start(struct rnic_dev *dev,
+				 struct net_device **netdev)
 {
 	int ret;
 
 	ret = rnic_eqs_create(dev);
 	if (ret)
 		return ret;
-	ret = rnic_netdev_register(dev);
+	ret = rnic_netdev_start(dev, netdev);
 	if (ret)
 		goto err_eqs;
 	ret = rnic_ib_register(dev);
@@ -206,7 +215,7 @@ static int rnic_interfaces_start(struct rnic_dev *dev)
 err_ib:
 	rnic_ib_unregister(dev);
 err_netdev:
-	rnic_netdev_unregister(dev);
+	rnic_netdev_detach(dev);
 err_eqs:
 	rnic_eqs_destroy(dev);
 	return ret;
@@ -217,21 +226,21 @@ static void rnic_interfaces_stop(struct rnic_dev *dev)
 	rnic_health_unwatch(dev);
 	rnic_notify_unregister(dev);
 	rnic_ib_unregister(dev);
-	rnic_netdev_unregister(dev);
+	rnic_netdev_detach(dev);
 	rnic_eqs_destroy(dev);
 }
 
 static void rnic_free(struct rnic_dev *dev)
 {
 	rnic_health_free(dev);
-	rnic_netdev_free(dev);
 	rnic_ib_free(dev);
 	ib_dealloc_device(&dev->ibdev);
 }
 
 struct rnic_dev *rnic_start(struct pci_dev *pdev,
 			    struct rnic_function *function,
-			    struct rnic_failure *failure)
+			    struct rnic_failure *failure,
+			    struct net_device **netdev)
 {
 	struct rnic_dev *dev = ib_alloc_device(rnic_dev, ibdev);
 	int ret;
@@ -251,7 +260,7 @@ struct rnic_dev *rnic_start(struct pci_dev *pdev,
 	ret = rnic_hw_start(dev);
 	if (ret)
 		goto err_pci;
-	ret = rnic_interfaces_start(dev);
+	ret = rnic_interfaces_start(dev, netdev);
 	if (ret)
 		goto err_hw;
 	return dev;

@@ -152,7 +152,16 @@ set_up_unbound() {
 	netdev=$(ls "/sys/bus/pci/devices/$unbound/net")
 	ip address replace "10.77.0.$RNIC_INDEX/24" dev "$netdev"
 	ip link set "$netdev" up
-	eventually 30 test -n "$(rdma_device)" || fail "no RDMA device"
+	eventually 30 has_rdma_device || fail "no RDMA device"
+}
+
+has_rdma_device() {
+	[ -n "$(rdma_device)" ]
+}
+
+# interface_index: of the first adapter's interface, as long as it has its address.
+interface_index() {
+	cat "/sys/class/net/$(interface)/ifindex"
 }
 
 # address_of NAME: its address on the first adapters' network.

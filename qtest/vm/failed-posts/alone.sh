@@ -31,6 +31,7 @@ fail_adapter() {
 rebind() {
 	echo "$unbound" >/sys/bus/pci/drivers/rnic/unbind
 	echo "$unbound" >/sys/bus/pci/drivers/rnic/bind
+	set_up_unbound
 }
 
 # after COMMAND: what it does to the adapter of the program.
@@ -41,8 +42,8 @@ after() {
 	program=$!
 	eventually 30 is_ready || fail "failed-self is not ready"
 	$1
-	set_up_unbound
 	wait $program || fail "failed-self, after $1"
+	eventually 30 has_rdma_device || fail "no RDMA device after $1"
 }
 
 after fail_adapter

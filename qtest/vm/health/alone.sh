@@ -73,7 +73,7 @@ end_program() {
 }
 
 works() {
-	set_up_unbound
+	eventually 30 has_rdma_device || fail "$step: no RDMA device"
 	rping -s -a "$(address_of alone)" -C 3 >/tmp/server 2>&1 &
 	server=$!
 	eventually 30 serving $server 7174 || fail "$step: rping does not listen"
@@ -194,6 +194,7 @@ expect state error 10
 echo "$function" >/sys/bus/pci/drivers/rnic/unbind
 devlink dev show | grep "pci/$function" && fail "$step: the instance stays"
 echo "$function" >/sys/bus/pci/drivers/rnic/bind
+set_up_unbound
 works
 expect error 0 1
 dmesg | grep -E 'WARNING:|BUG:|possible circular|hung task' && fail "the kernel complains"

@@ -164,7 +164,6 @@ rebind_now_and_then() {
 
 recover() {
 	eventually 45 in_service || step_fails "not back in service" || return
-	set_up_unbound
 	rebind_now_and_then
 }
 
@@ -215,7 +214,6 @@ rescue() {
 	eventually 10 failed_since || fail "$step: it does not even fail"
 	tell_the_truth
 	eventually 45 in_service || fail "$step: not back in service"
-	set_up_unbound
 	stop_short_rping || fail "$step: rping does not end"
 	stop_traffic || fail "$step: programs do not end"
 	disconnect || fail "$step: a controller does not go away"

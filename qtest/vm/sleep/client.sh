@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# The system sleeps, to memory (S3: the adapter loses its state) and to disk, each
+# time in the middle of a transfer of the kernel (NVMe) and of a program: what used
+# the adapter ends or goes on, no task hangs, and the adapter works afterwards.
+
+# The shared directory is away while the system sleeps, as Linux's virtio transport
+# of 9p has no suspend. So this runs from a copy.
+[ "$0" = /tmp/client.sh ] || {
+	cp client.sh /tmp/client.sh
+	cd /tmp || exit
+	exec bash /tmp/client.sh >/tmp/output 2>&1
+}
+
+. /usr/lib/rnic/lib.sh
+. /usr/lib/rnic/interrupted-traffic.sh
+
+transport=/sys/bus/virtio/drivers/9pnet_virtio
+shared=$(basename "$transport"/virtio*)
+
+leave_shared_directory() {
+	umount /mnt/run && echo "$shared" >$transport/unbind
+}
+
+come_back_to_shared_directory() {
+	mountpoint -q /mnt/run && return
+	[ -e "$transport/$shared" ] || echo "$shared" >$transport/bind
+	mount -t 9p -o trans=virtio,version=9p2000.L,msize=262144,cache=none \
+		run /mnt/run
+}
+
+report() {
+	come_back_to_shared_directory
+	cat /tmp/output >/mnt/run/client.out
+}
+
+# to_sleep STATE: what /sys/power/state takes.
+to_sleep() {
+	leave_shared_directory || return
+	index=$(interface_index)
+	echo "$1" >/sys/power/state
+	status=$?
+	come_back_to_shared_directory && same_interface "$step" "$index" && return $status
+}
+
+suspend_to_memory() {
+	echo deep >/sys/power/mem_sleep || return
+	echo 0 >/sys/class/rtc/rtc0/wakealarm
+	echo +3 >/sys/class/rtc/rtc0/wakealarm
+	to_sleep mem
+}
+
+# Linux writes the image, reads it again, and goes on from it.
+suspend_to_disk() {
+	echo test_resume >/sys/power/disk && to_sleep disk
+}
+
+trap report EXIT
+await lent
+modprobe nvme-rdma || fail "no NVMe initiator"
+mkswap /dev/vdb && swapon /dev/vdb || fail "no swap space"
+cycle=1
+while [ $cycle -le "$CYCLES" ]; do
+	returns_by "memory $cycle" suspend_to_memory
+	returns_by "disk $cycle" suspend_to_disk
+	cycle=$((cycle + 1))
+done
+swapoff /dev/vdb
+signal over

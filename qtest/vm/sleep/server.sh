@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Lends a disk and answers, while the client sleeps again and again.
+
+. /usr/lib/rnic/lib.sh
+. /usr/lib/rnic/interrupted-server.sh
+
+serve_interrupted $((240 + 60 * CYCLES))
