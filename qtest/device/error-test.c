@@ -79,10 +79,10 @@ typedef struct PeerError {
     void (*provoke)(World *w);
     uint16_t event;             /* 0: none, a CQE shows it */
     uint16_t code;
-    uint8_t flags;              /* of the Terminate; ANY: not looked at */
+    uint8_t flags;              /* of the Terminate */
 } PeerError;
 
-enum { M = 0x80, MD = 0xc0, MDR = 0xe0, ANY = 0xff };
+enum { M = 0x80, MD = 0xc0, MDR = 0xe0 };
 
 #define PROVOKE(name) static void name(World *w)
 #define MR (&w->c->mr)
@@ -526,14 +526,14 @@ static const PeerError read_errors[] = {
     { "read-write-only", read_write_only, RNIC_AE_IRRQ_ACCESS, 0x0102, MDR },
     { "read-foreign-pd", read_foreign, RNIC_AE_IRRQ_INVALID_PD, 0x0103, MDR },
     { "read-wraps", read_wraps, RNIC_AE_IRRQ_WRAP, 0x0104, MDR },
-    { "read-msn-ahead", read_msn_ahead, RNIC_AE_IRRQ_MSN_GAP, 0x1203, ANY },
-    { "read-msn-past", read_msn_past, RNIC_AE_IRRQ_MSN_RANGE, 0x1203, ANY },
-    { "read-short", read_short, RNIC_AE_BAD_READ_REQUEST, 0x02ff, ANY },
-    { "read-long", read_long, RNIC_AE_BAD_READ_REQUEST, 0x1205, ANY },
-    { "read-mo", read_mo, RNIC_AE_BAD_READ_REQUEST, 0x1204, ANY },
-    { "read-not-last", read_not_last, RNIC_AE_NO_LAST_BIT, 0x02ff, ANY },
+    { "read-msn-ahead", read_msn_ahead, RNIC_AE_IRRQ_MSN_GAP, 0x1203, MD },
+    { "read-msn-past", read_msn_past, RNIC_AE_IRRQ_MSN_RANGE, 0x1203, MD },
+    { "read-short", read_short, RNIC_AE_BAD_READ_REQUEST, 0x02ff, MD },
+    { "read-long", read_long, RNIC_AE_BAD_READ_REQUEST, 0x1205, MD },
+    { "read-mo", read_mo, RNIC_AE_BAD_READ_REQUEST, 0x1204, MD },
+    { "read-not-last", read_not_last, RNIC_AE_NO_LAST_BIT, 0x02ff, MDR },
     { "read-on-queue-0", read_on_queue_0,
-      RNIC_AE_INVALID_QUEUE_NUMBER, 0x1201, ANY },
+      RNIC_AE_INVALID_QUEUE_NUMBER, 0x1201, MD },
 };
 
 static const PeerError untagged_errors[] = {
@@ -547,24 +547,24 @@ static const PeerError untagged_errors[] = {
 
 static const PeerError operation_errors[] = {
     { "ddp-version-untagged", ddp_version_untagged,
-      RNIC_AE_DDP_VERSION, 0x1206, ANY },
+      RNIC_AE_DDP_VERSION, 0x1206, 0 },
     { "ddp-version-tagged", ddp_version_tagged,
-      RNIC_AE_DDP_VERSION, 0x1104, ANY },
-    { "rdmap-version-0", rdmap_version_0, RNIC_AE_RDMAP_VERSION, 0x0205, ANY },
-    { "rdmap-version-3", rdmap_version_3, RNIC_AE_RDMAP_VERSION, 0x0205, ANY },
-    { "opcode-8", opcode_8, RNIC_AE_UNEXPECTED_OPCODE, 0x0206, ANY },
-    { "opcode-10", opcode_10, RNIC_AE_UNEXPECTED_OPCODE, 0x0206, ANY },
-    { "opcode-15", opcode_15, RNIC_AE_UNEXPECTED_OPCODE, 0x0206, ANY },
-    { "send-tagged", send_tagged, RNIC_AE_UNEXPECTED_OPCODE, 0x0206, ANY },
+      RNIC_AE_DDP_VERSION, 0x1104, 0 },
+    { "rdmap-version-0", rdmap_version_0, RNIC_AE_RDMAP_VERSION, 0x0205, MD },
+    { "rdmap-version-3", rdmap_version_3, RNIC_AE_RDMAP_VERSION, 0x0205, MD },
+    { "opcode-8", opcode_8, RNIC_AE_UNEXPECTED_OPCODE, 0x0206, MD },
+    { "opcode-10", opcode_10, RNIC_AE_UNEXPECTED_OPCODE, 0x0206, MD },
+    { "opcode-15", opcode_15, RNIC_AE_UNEXPECTED_OPCODE, 0x0206, MD },
+    { "send-tagged", send_tagged, RNIC_AE_UNEXPECTED_OPCODE, 0x0206, MD },
     { "write-untagged", write_untagged,
-      RNIC_AE_UNEXPECTED_OPCODE, 0x0206, ANY },
+      RNIC_AE_UNEXPECTED_OPCODE, 0x0206, MD },
     { "response-unasked", response_unasked,
-      RNIC_AE_UNEXPECTED_OPCODE, 0x0206, ANY },
+      RNIC_AE_UNEXPECTED_OPCODE, 0x0206, MD },
     { "empty-response-unasked", empty_response_unasked,
-      RNIC_AE_UNEXPECTED_OPCODE, 0x0206, ANY },
-    { "interleaved", interleaved, RNIC_AE_UNEXPECTED_OPCODE, 0x0206, ANY },
+      RNIC_AE_UNEXPECTED_OPCODE, 0x0206, MD },
+    { "interleaved", interleaved, RNIC_AE_UNEXPECTED_OPCODE, 0x0206, MD },
     { "opcode-changes", opcode_changes,
-      RNIC_AE_UNEXPECTED_OPCODE, 0x0206, ANY },
+      RNIC_AE_UNEXPECTED_OPCODE, 0x0206, MD },
 };
 
 static const PeerError framing_errors[] = {
@@ -590,6 +590,27 @@ static void check_echo(const World *w, const WireTerminate *t)
     }
 }
 
+/* The regions that the peer has no right to change. */
+static void mark_others(const World *w)
+{
+    rnic_mem_fill(w->c->r, w->foreign.bus, 0xf0, 4096);
+    rnic_mem_fill(w->c->r, w->read_only.bus, 0xf1, 4096);
+    rnic_mem_fill(w->c->r, w->local.bus, 0xf2, 4096);
+}
+
+static void assert_as_marked(const World *w)
+{
+    const RnicMr *others[] = { &w->foreign, &w->read_only, &w->local };
+    uint8_t got[4096];
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(others); i++) {
+        rnic_mem_read(w->c->r, others[i]->bus, got, sizeof(got));
+        for (unsigned at = 0; at < sizeof(got); at++) {
+            g_assert_cmphex(got[at], ==, 0xf0 + i);
+        }
+    }
+}
+
 /* Everything that must follow any error. */
 static void check_peer_error(World *w, const PeerError *e)
 {
@@ -606,6 +627,7 @@ static void check_peer_error(World *w, const PeerError *e)
 
     rnic_pattern(before, CONNECTION_MR_SIZE, 1);
     connection_fill(c, 0, before, CONNECTION_MR_SIZE);
+    mark_others(w);
     for (int i = 0; i < RECEIVES; i++) {
         connection_recv(c, 10 + i, 100 * i, 64);
     }
@@ -622,9 +644,7 @@ static void check_peer_error(World *w, const PeerError *e)
 
     wire_get_terminate(c->peer, &t);
     g_assert_cmphex(t.code, ==, e->code);
-    if (e->flags != ANY) {
-        g_assert_cmphex(t.flags, ==, e->flags);
-    }
+    g_assert_cmphex(t.flags, ==, e->flags);
     check_echo(w, &t);
     /* Nothing comes behind a Terminate. */
     wire_expect_end(c->peer);
@@ -660,6 +680,7 @@ static void check_peer_error(World *w, const PeerError *e)
     rnic_expect_no_cm(r);
     rnic_expect_no_cqe(r, &c->recv_cq);
     rnic_expect_no_cqe(r, &c->send_cq);
+    assert_as_marked(w);
     connection_peek(c, 0, after, CONNECTION_MR_SIZE);
     if (e->provoke == write_second_segment) {
         memcpy(before + CONNECTION_MR_SIZE - 12, "PAYLOAD!", 8);
@@ -696,20 +717,82 @@ static void run_errors(const PeerError *errors, unsigned count,
 
 #define RUN_ERRORS(errors) run_errors(errors, G_N_ELEMENTS(errors), NULL)
 
+/* A Send, a Write and a Read Request, each of which fails. */
+static const PeerError one_of_each[] = {
+    { "send-queue-7", send_queue_7, RNIC_AE_INVALID_QUEUE_NUMBER, 0x1201, MD },
+    { "write-unknown-stag", write_unknown,
+      RNIC_AE_TAGGED_INVALID_STAG, 0x1100, MD },
+    { "read-unknown-stag", read_unknown,
+      RNIC_AE_IRRQ_INVALID_STAG, 0x0100, MDR },
+};
+
 static void test_tagged(void)
 {
     RUN_ERRORS(tagged_errors);
     rnic_shows("V7.9-1 V8.1.3.2.1-2 V8.3.3-11 V9.5.3-16 V9.5.3-17 V9.5.3-18 "
-               "V9.5.3-19 V9.5.3-20 V7.4.2-3 R4.8-1 R4.8-6 R5.1-3");
+               "V9.5.3-19 V9.5.3-20 V7.4.2-3 R4.8-1 R4.8-6 R5.1-3 "
+               "V6.2.2-5 V6.2.2.3-4 V6.4-12 V8.3.3-3 R3.1-6 R7-1 R7-3");
+}
+
+/*
+ * The answer to a good Read Request is whole, and in place of that to a bad one
+ * is a Terminate, with nothing between them.
+ */
+static void test_good_then_bad_read(void)
+{
+    static const struct {
+        uint16_t event, code;
+    } cases[] = {
+        { RNIC_AE_IRRQ_INVALID_STAG, 0x0100 },
+        { RNIC_AE_IRRQ_BASE_BOUNDS, 0x0101 },
+        { RNIC_AE_IRRQ_ACCESS, 0x0102 },
+        { RNIC_AE_IRRQ_INVALID_PD, 0x0103 },
+        { RNIC_AE_IRRQ_WRAP, 0x0104 },
+    };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        World w;
+        WireRead good = { .sink_stag = 0x1d, .sink_to = 7, .size = 1000 };
+        WireRead bad = { .sink_stag = 0x1e, .size = 8 };
+        uint8_t data[1000], got[1000];
+        const RnicMr *source;
+        WireTerminate t;
+
+        world_init(&w, NULL);
+        connection_establish(w.c, NULL);
+        rnic_pattern(data, sizeof(data), 3);
+        connection_fill(w.c, 0, data, sizeof(data));
+        good.source_stag = w.c->mr.stag;
+        good.source_to = w.c->mr.va;
+        source = i == 2 ? &w.write_only : i == 3 ? &w.foreign : &w.c->mr;
+        bad.source_stag = i == 0 ? 0xdeadbe00 : source->stag;
+        bad.source_to = i == 1 ? source->va - 1 : i == 4 ? ~0ULL - 3
+                                                         : source->va;
+        wire_put_read_request(w.c->peer, &good);
+        put_bad_read(&w, &bad, 2, 1, true, 28);
+        g_assert_cmpuint(wire_get_tagged(w.c->peer, WIRE_READ_RESPONSE, 0x1d,
+                                         7, got, sizeof(got)), ==, 1000);
+        g_assert_cmpmem(got, sizeof(got), data, sizeof(data));
+        t = wire_expect_terminate(w.c->peer, cases[i].code);
+        g_assert_cmphex(t.flags, ==, MDR);
+        check_echo(&w, &t);
+        rnic_expect_async(w.c->r, cases[i].event, w.c->qp.number);
+        world_cleanup(&w);
+    }
+    rnic_shows("V6.4-8");
 }
 
 static void test_read_requests(void)
 {
+    static const PeerError write = { "write-foreign-pd", write_foreign,
+                                     RNIC_AE_TAGGED_INVALID_PD, 0x1102, MD };
+
     RUN_ERRORS(read_errors);
+    run_errors(&write, 1, NULL);
     rnic_shows("V7.2.1-7 V7.4.2-4 V8.3.3-15 V9.5.3-14 V9.5.3-15 V9.5.3-25 "
                "V9.5.3-26 V9.5.3-27 V9.5.3-28 R4.8-8 R4.8-9 R5.2.1-3 "
                "R5.2.1-10 R7.1-4 R7.2-6 R7.2-7 R7.2-8 R7.2-9 R7.2-10 "
-               "R7.2-11");
+               "R7.2-11 V10.3-1");
 }
 
 static void test_untagged(void)
@@ -718,10 +801,27 @@ static void test_untagged(void)
     rnic_shows("V9.5.3-11");
 }
 
+PROVOKE(read_good)
+{
+    put_bad_source(w, MR, w->c->mr.va, 100);
+}
+
 static void test_operations(void)
 {
+    static const PeerError others[] = {
+        { "send-queue-7", send_queue_7,
+          RNIC_AE_INVALID_QUEUE_NUMBER, 0x1201, MD },
+        { "read-not-last", read_not_last, RNIC_AE_NO_LAST_BIT, 0x02ff, MDR },
+    };
+    static const PeerError disabled[] = {
+        { "read-disabled", read_good, RNIC_AE_READ_NOT_ENABLED, 0x1201, MD },
+    };
+
     RUN_ERRORS(operation_errors);
-    rnic_shows("V9.5.3-9 V9.5.3-10 R4.1-6 R7.2-2 R7.2-3");
+    RUN_ERRORS(others);
+    run_errors(disabled, 1, &(ConnectionOptions) {
+        .enables = RNIC_QP_ENABLE_WRITE });
+    rnic_shows("V8.3.3-10 V9.5.3-9 V9.5.3-10 R4.1-6 R7.2-2 R7.2-3");
 }
 
 static void test_framing(void)
@@ -763,70 +863,115 @@ static void test_reserved_opcodes(void)
 }
 
 /* MO: figure 37 has no event for it, so only that there is one. */
-static void test_bad_mo(void)
+static void check_bad_mo(void (*provoke)(World *w))
 {
-    static void (*const provoke[])(World *w) = { send_mo, send_mo_second };
+    World w;
+    struct rnic_aeqe aeqe;
+    WireTerminate t;
 
-    for (int i = 0; i < 2; i++) {
-        World w;
-        struct rnic_aeqe aeqe;
-        WireTerminate t;
-
-        world_init(&w, NULL);
-        connection_establish(w.c, NULL);
-        connection_recv(w.c, 1, 0, 64);
-        provoke[i](&w);
-        t = wire_expect_terminate(w.c->peer, 0x1204);
-        check_echo(&w, &t);
-        rnic_eq_wait(w.c->r, &w.c->r->async_eq, &aeqe);
-        g_assert_cmphex(le32_to_cpu(aeqe.number), ==, w.c->qp.number);
-        g_assert_cmphex(le16_to_cpu(aeqe.terminate), ==, 0x1204);
-        rnic_expect_cqe(w.c->r, &w.c->recv_cq, 1, RNIC_WC_FLUSHED);
-        world_cleanup(&w);
-    }
+    world_init(&w, NULL);
+    connection_establish(w.c, NULL);
+    connection_recv(w.c, 1, 0, 64);
+    provoke(&w);
+    t = wire_expect_terminate(w.c->peer, 0x1204);
+    g_assert_cmphex(t.flags, ==, MD);
+    check_echo(&w, &t);
+    rnic_eq_wait(w.c->r, &w.c->r->async_eq, &aeqe);
+    g_assert_cmphex(le32_to_cpu(aeqe.number), ==, w.c->qp.number);
+    g_assert_cmphex(le16_to_cpu(aeqe.terminate), ==, 0x1204);
+    rnic_expect_cqe(w.c->r, &w.c->recv_cq, 1, RNIC_WC_FLUSHED);
+    world_cleanup(&w);
 }
 
-/* The QP's own permission, with everything else in order. */
+static void test_bad_mo(void)
+{
+    check_bad_mo(send_mo);
+    check_bad_mo(send_mo_second);
+}
+
+/* Whatever of a Send's header may be wrong. */
+static void test_bad_sends(void)
+{
+    static const PeerError forms[] = {
+        { "ddp-version-untagged", ddp_version_untagged,
+          RNIC_AE_DDP_VERSION, 0x1206, 0 },
+        { "rdmap-version-0", rdmap_version_0,
+          RNIC_AE_RDMAP_VERSION, 0x0205, MD },
+        { "opcode-15", opcode_15, RNIC_AE_UNEXPECTED_OPCODE, 0x0206, MD },
+        { "send-tagged", send_tagged, RNIC_AE_UNEXPECTED_OPCODE, 0x0206, MD },
+    };
+
+    RUN_ERRORS(untagged_errors);
+    RUN_ERRORS(forms);
+    check_bad_mo(send_mo);
+    rnic_shows("R5.3-6");
+}
+
+/* The QP's permission and the STag's: both, or nothing happens. */
 static void test_not_enabled(void)
 {
     static const struct {
         uint32_t enables;
-        bool read;
-        uint16_t event, code;
+        bool read, of_stag;
+        uint16_t event, code;   /* 0: it is done */
     } cases[] = {
-        { RNIC_QP_ENABLE_WRITE, true, RNIC_AE_READ_NOT_ENABLED, 0x1201 },
-        { RNIC_QP_ENABLE_READ, false, RNIC_AE_WRITE_NOT_ENABLED, 0x1102 },
-        { RNIC_QP_SIGNAL_ALL, true, RNIC_AE_READ_NOT_ENABLED, 0x1201 },
-        { RNIC_QP_SIGNAL_ALL, false, RNIC_AE_WRITE_NOT_ENABLED, 0x1102 },
+        { RNIC_QP_ENABLE_WRITE, true, true, RNIC_AE_READ_NOT_ENABLED, 0x1201 },
+        { RNIC_QP_ENABLE_WRITE, true, false, RNIC_AE_READ_NOT_ENABLED, 0x1201 },
+        { RNIC_QP_ENABLE_READ, true, false, RNIC_AE_IRRQ_ACCESS, 0x0102 },
+        { RNIC_QP_ENABLE_READ, true, true, 0, 0 },
+        { RNIC_QP_ENABLE_READ, false, true, RNIC_AE_WRITE_NOT_ENABLED, 0x1102 },
+        { RNIC_QP_ENABLE_READ, false, false, RNIC_AE_WRITE_NOT_ENABLED,
+          0x1102 },
+        { RNIC_QP_ENABLE_WRITE, false, false, RNIC_AE_TAGGED_ACCESS, 0x1102 },
+        { RNIC_QP_ENABLE_WRITE, false, true, 0, 0 },
+        { RNIC_QP_SIGNAL_ALL, true, true, RNIC_AE_READ_NOT_ENABLED, 0x1201 },
+        { RNIC_QP_SIGNAL_ALL, false, true, RNIC_AE_WRITE_NOT_ENABLED, 0x1102 },
     };
 
     for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
         ConnectionOptions options = { .enables = cases[i].enables };
         WireTerminate t;
         uint8_t got[8];
+        const RnicMr *mr;
         World w;
 
         world_init(&w, &options);
         connection_establish(w.c, &options);
-        connection_fill(w.c, 0, "original", 8);
+        mr = cases[i].of_stag ? &w.c->mr : &w.local;
+        rnic_mem_write(w.c->r, mr->bus, "original", 8);
+        /* The right at the other side is for that side to look at. */
+        connection_post(w.c, RNIC_SQ_RDMA_WRITE, 1, 100, 8);
+        g_assert_cmpuint(connection_get_write(w.c, 0, got, 8), ==, 8);
+        rnic_expect_cqe(w.c->r, &w.c->send_cq, 1, RNIC_WC_SUCCESS);
         if (cases[i].read) {
-            put_bad_source(&w, &w.c->mr, w.c->mr.va, 100);
+            put_bad_source(&w, mr, mr->va, 8);
         } else {
-            WireSegment s = write_segment(&w.c->mr);
+            WireSegment s = write_segment(mr);
 
             put_bad(&w, &s);
         }
-        t = wire_expect_terminate(w.c->peer, cases[i].code);
-        check_echo(&w, &t);
-        rnic_expect_async(w.c->r, cases[i].event, w.c->qp.number);
-        connection_peek(w.c, 0, got, 8);
-        g_assert_cmpmem(got, 8, "original", 8);
+        if (cases[i].code) {
+            t = wire_expect_terminate(w.c->peer, cases[i].code);
+            check_echo(&w, &t);
+            rnic_expect_async(w.c->r, cases[i].event, w.c->qp.number);
+        } else if (cases[i].read) {
+            wire_get_tagged(w.c->peer, WIRE_READ_RESPONSE, 0x5151,
+                            0x1234567890, got, 8);
+            g_assert_cmpmem(got, 8, "original", 8);
+        } else {
+            RNIC_UNTIL(w.c->r, (rnic_mem_read32(w.c->r, mr->bus) & 0xff) ==
+                               'P');
+            wire_expect_silence(w.c->peer);
+        }
+        rnic_mem_read(w.c->r, mr->bus, got, 8);
+        g_assert_cmpmem(got, 8, cases[i].code || cases[i].read ? "original"
+                                                              : "PAYLOAD!", 8);
         world_cleanup(&w);
     }
-    rnic_shows("V9.2.5.1-6 V9.5.3-12");
+    rnic_shows("V8.1.2.2-5 V8.1.2.2-6 V8.1.2.2-11 V9.2.5.1-6 V9.5.3-12");
 }
 
-static void test_no_receive(void)
+static void check_no_receive(void)
 {
     World w;
     WireSegment s = send_segment();
@@ -839,8 +984,48 @@ static void test_no_receive(void)
     g_assert_cmphex(t.flags, ==, MD);
     check_echo(&w, &t);
     rnic_expect_async(w.c->r, RNIC_AE_RQ_MSN_RANGE, w.c->qp.number);
+    rnic_settle(w.c->r);
+    rnic_expect_no_async(w.c->r);
     world_cleanup(&w);
-    rnic_shows("V8.1.2.1-2 V13.2-1");
+}
+
+/* No receive for it, an MSN of long ago, an MSN left out: range, range, gap. */
+static void test_no_receive(void)
+{
+    static const PeerError msn[] = {
+        { "send-msn-ahead", send_msn_ahead, RNIC_AE_RQ_MSN_GAP, 0x1203, MD },
+        { "send-msn-past", send_msn_past, RNIC_AE_RQ_MSN_RANGE, 0x1203, MD },
+    };
+
+    check_no_receive();
+    RUN_ERRORS(msn);
+    rnic_shows("V8.1.2.1-2 V13.2-1 V8.3.3-14 V9.5.3-23");
+}
+
+static void check_too_long(uint32_t room)
+{
+    World w;
+    uint8_t data[4097], got[4097 + 16];
+    WireTerminate t;
+
+    world_init(&w, NULL);
+    connection_establish(w.c, NULL);
+    rnic_mem_fill(w.c->r, w.c->mr.bus, 0xee, sizeof(got));
+    connection_recv(w.c, 1, 0, room);
+    connection_recv(w.c, 2, 5000, 64);
+    rnic_pattern(data, sizeof(data), 2);
+    wire_put_send(w.c->peer, WIRE_SEND, 0, data, room + 1);
+    t = wire_expect_terminate(w.c->peer, 0x1205);
+    g_assert_cmphex(t.flags, ==, MD);
+    rnic_expect_cqe(w.c->r, &w.c->recv_cq, 1, RNIC_WC_MESSAGE_TOO_LONG);
+    rnic_expect_cqe(w.c->r, &w.c->recv_cq, 2, RNIC_WC_FLUSHED);
+    connection_peek(w.c, 0, got, sizeof(got));
+    for (unsigned at = room; at < sizeof(got); at++) {
+        g_assert_cmphex(got[at], ==, 0xee);
+    }
+    rnic_settle(w.c->r);
+    rnic_expect_no_async(w.c->r);
+    world_cleanup(&w);
 }
 
 static void test_too_long(void)
@@ -848,61 +1033,130 @@ static void test_too_long(void)
     static const uint32_t room[] = { 0, 1, 64, 4096 };
 
     for (unsigned i = 0; i < G_N_ELEMENTS(room); i++) {
-        World w;
-        uint8_t data[4097], got[4097 + 16];
-        WireTerminate t;
-
-        world_init(&w, NULL);
-        connection_establish(w.c, NULL);
-        rnic_mem_fill(w.c->r, w.c->mr.bus, 0xee, sizeof(got));
-        connection_recv(w.c, 1, 0, room[i]);
-        connection_recv(w.c, 2, 5000, 64);
-        rnic_pattern(data, sizeof(data), 2);
-        wire_put_send(w.c->peer, WIRE_SEND, 0, data, room[i] + 1);
-        t = wire_expect_terminate(w.c->peer, 0x1205);
-        g_assert_cmphex(t.flags, ==, MD);
-        rnic_expect_cqe(w.c->r, &w.c->recv_cq, 1, RNIC_WC_MESSAGE_TOO_LONG);
-        rnic_expect_cqe(w.c->r, &w.c->recv_cq, 2, RNIC_WC_FLUSHED);
-        connection_peek(w.c, 0, got, sizeof(got));
-        for (unsigned at = room[i]; at < sizeof(got); at++) {
-            g_assert_cmphex(got[at], ==, 0xee);
-        }
-        rnic_settle(w.c->r);
-        rnic_expect_no_async(w.c->r);
-        world_cleanup(&w);
+        check_too_long(room[i]);
     }
     rnic_shows("R5.3-3 V8.1.2.1-5");
 }
 
+/* Each code that RFC 5041 has for a segment: 1/1/00 to 04, 1/2/01 to 06. */
+static void test_ddp_codes(void)
+{
+    static const PeerError errors[] = {
+        { "write-unknown-stag", write_unknown,
+          RNIC_AE_TAGGED_INVALID_STAG, 0x1100, MD },
+        { "write-behind", write_behind,
+          RNIC_AE_TAGGED_BASE_BOUNDS, 0x1101, MD },
+        { "write-foreign-pd", write_foreign,
+          RNIC_AE_TAGGED_INVALID_PD, 0x1102, MD },
+        { "write-wraps", write_wraps, RNIC_AE_TAGGED_WRAP, 0x1103, MD },
+        { "ddp-version-tagged", ddp_version_tagged,
+          RNIC_AE_DDP_VERSION, 0x1104, 0 },
+        { "send-queue-7", send_queue_7,
+          RNIC_AE_INVALID_QUEUE_NUMBER, 0x1201, MD },
+        { "send-msn-ahead", send_msn_ahead, RNIC_AE_RQ_MSN_GAP, 0x1203, MD },
+        { "ddp-version-untagged", ddp_version_untagged,
+          RNIC_AE_DDP_VERSION, 0x1206, 0 },
+    };
+
+    RUN_ERRORS(errors);
+    check_no_receive();
+    check_bad_mo(send_mo);
+    check_too_long(1);
+    rnic_shows("R7.2-1");
+}
+
+/*
+ * A code is that of the layer that found the error; M, D and R are as RFC 5040,
+ * 4.8, has them: all for remote protection, none for the LLP and for what is local,
+ * or else the DDP header. Of another version of DDP no header can be told.
+ */
+static void test_layers(void)
+{
+    static const PeerError errors[] = {
+        { "crc", crc_wrong, RNIC_AE_LLP_CRC, 0x2002, 0 },
+        { "ulpdu-short", ulpdu_short, RNIC_AE_LLP_SEGMENT_SIZE, 0x2003, 0 },
+        { "send-queue-7", send_queue_7,
+          RNIC_AE_INVALID_QUEUE_NUMBER, 0x1201, MD },
+        { "write-unknown-stag", write_unknown,
+          RNIC_AE_TAGGED_INVALID_STAG, 0x1100, MD },
+        { "rdmap-version-0", rdmap_version_0,
+          RNIC_AE_RDMAP_VERSION, 0x0205, MD },
+        { "opcode-15", opcode_15, RNIC_AE_UNEXPECTED_OPCODE, 0x0206, MD },
+        { "read-unknown-stag", read_unknown,
+          RNIC_AE_IRRQ_INVALID_STAG, 0x0100, MDR },
+    };
+    World w;
+    RnicWr wr;
+    WireTerminate t;
+
+    RUN_ERRORS(errors);
+    world_init(&w, NULL);
+    connection_establish(w.c, NULL);
+    wr = connection_wr(w.c, RNIC_SQ_SEND, 1, 0, 8);
+    wr.sge[0].stag = cpu_to_le32(0xdeadbe00);
+    rnic_post_send(w.c->r, &w.c->qp, &wr);
+    t = wire_expect_terminate(w.c->peer, 0x0000);
+    g_assert_cmphex(t.flags, ==, 0);
+    rnic_expect_cqe(w.c->r, &w.c->send_cq, 1, RNIC_WC_INVALID_STAG);
+    world_cleanup(&w);
+    rnic_shows("R4.8-3 R4.8-4 R6.2.1-1");
+}
+
 /* More Reads than IRD while none can be answered. */
-static void test_ird_overflow(void)
+static void check_ird_overflow(void)
 {
     enum { LARGE = 16 * 1024 * 1024, IRD = 2 };
     Connection *c = connection_new(&(ConnectionOptions) { .ird = IRD });
     Connection *other = connection_prepare_second(c, NULL);
+    struct rnic_device_attr attr = rnic_query_device(c->r);
     RnicMr mr;
     WireRead read = { .size = LARGE };
     WireTerminate t;
     uint8_t got[8];
 
+    g_assert_cmpuint(le32_to_cpu(attr.max_ird), >=, IRD);
+    g_assert_cmpuint(le32_to_cpu(attr.max_ird), <=, 0xffff);
     connection_establish(other, NULL);
     rnic_create_mr(c->r, &mr, c->r->pd, LARGE, RNIC_TEST_ACCESS_ALL);
     read.source_stag = mr.stag;
     read.source_to = mr.va;
-    for (int i = 0; i < IRD + 1; i++) {
+    for (int i = 0; i < IRD; i++) {
         wire_put_read_request(c->peer, &read);
     }
+    /* That many it takes. */
+    rnic_settle(c->r);
+    rnic_expect_no_async(c->r);
+    g_assert_cmpuint(rnic_qp_state(c->r, &c->qp), ==, RNIC_QPS_RTS);
+    /* The neighbour has its own, and has them now. */
+    for (int i = 0; i < 2 * IRD; i++) {
+        wire_put_read_request(other->peer, &(WireRead) {
+            .size = 8, .source_stag = c->mr.stag, .source_to = c->mr.va });
+        wire_get_tagged(other->peer, WIRE_READ_RESPONSE, 0, 0, got, 8);
+    }
+    wire_put_read_request(c->peer, &read);
     rnic_expect_async(c->r, RNIC_AE_IRRQ_TOO_MANY, c->qp.number);
-    wire_get_terminate(c->peer, &t);
+    /* What had begun of the first response precedes it. */
+    wire_skip_to_terminate(c->peer, &t);
     g_assert_cmphex(t.code, ==, 0x1202);
     wire_expect_end(c->peer);
-    /* The neighbour has its own. */
     wire_put_read_request(other->peer, &(WireRead) {
         .size = 8, .source_stag = c->mr.stag, .source_to = c->mr.va });
     wire_get_tagged(other->peer, WIRE_READ_RESPONSE, 0, 0, got, 8);
     connection_free_second(other);
     connection_free(c);
-    rnic_shows("V6.5-12 R6.1-5");
+}
+
+/* The three that can be wrong with a Read Request's MSN. */
+static void test_ird_overflow(void)
+{
+    static const PeerError msn[] = {
+        { "read-msn-ahead", read_msn_ahead, RNIC_AE_IRRQ_MSN_GAP, 0x1203, MD },
+        { "read-msn-past", read_msn_past, RNIC_AE_IRRQ_MSN_RANGE, 0x1203, MD },
+    };
+
+    check_ird_overflow();
+    RUN_ERRORS(msn);
+    rnic_shows("V6.5-12 R6.1-5 R8.1.1-11 R8.1.2-7 V8.3.3-16 V9.5.3-24");
 }
 
 /* Two bad segments in one piece: the first one counts. */
@@ -973,6 +1227,7 @@ static void test_bad_responses(void)
         connection_post(w.c, RNIC_SQ_RDMA_READ, 1, 100, 100);
         connection_post(w.c, RNIC_SQ_SEND, 2, 0, 0);
         wire_get_read_request(w.c->peer, 1, &read);
+        wire_get_send(w.c->peer, WIRE_SEND, 1, NULL, 0);
         s = (WireSegment) {
             .opcode = WIRE_READ_RESPONSE, .tagged = true,
             .last = cases[i].last, .ddp_version = 1, .rdmap_version = 1,
@@ -981,8 +1236,8 @@ static void test_bad_responses(void)
             .length = cases[i].length, .payload = data,
         };
         put_bad(&w, &s);
-        wire_get_terminate(w.c->peer, &t);
-        g_assert_cmphex(t.code, ==, cases[i].code);
+        t = wire_expect_terminate(w.c->peer, cases[i].code);
+        g_assert_cmphex(t.flags, ==, MD);
         check_echo(&w, &t);
         rnic_expect_async(w.c->r, cases[i].event, w.c->qp.number);
         rnic_expect_cqe(w.c->r, &w.c->send_cq, 1, RNIC_WC_FLUSHED);
@@ -991,7 +1246,9 @@ static void test_bad_responses(void)
         g_assert_cmpmem(got, sizeof(got), canary, sizeof(canary));
         world_cleanup(&w);
     }
-    rnic_shows("R5.2.2-4 R5.2.2-6");
+    /* The same for the other messages that are not asked for. */
+    run_errors(one_of_each, 2, NULL);
+    rnic_shows("R5.2.2-4 R5.2.2-6 R7.1-3");
 }
 
 /* The sink goes away while the response is on its way. */
@@ -1096,7 +1353,9 @@ static void test_terminate_received(void)
         rnic_wait_qp_state(c->r, &c->qp, RNIC_QPS_ERROR);
         attr = rnic_query_qp(c->r, &c->qp);
         g_assert_cmpint(attr.terminate_origin, ==, 2);
+        g_assert_cmpuint(attr.terminate_length, ==, 4);
         g_assert_cmphex(lduw_be_p(attr.terminate), ==, codes[i]);
+        g_assert_cmphex(lduw_be_p(attr.terminate + 2), ==, 0);
         for (int id = 10; id <= 12; id++) {
             rnic_expect_cqe(c->r, &c->send_cq, id, RNIC_WC_FLUSHED);
         }
@@ -1110,7 +1369,10 @@ static void test_terminate_received(void)
         wire_try_put(c->peer, &s, 1);
         connection_free(c);
     }
-    rnic_shows("V6.2.2.3-6 V6.6.2.4-1 V8.3.3-7 V9.5.3-3 R5.4-5 R6.2.1-2");
+    /* A Terminate of its own is sent, once, and is found in the same place. */
+    RUN_ERRORS(one_of_each);
+    rnic_shows("V6.2.2.3-6 V6.6.2.4-1 V8.3.3-7 V9.5.3-3 R5.4-5 R6.2.1-2 "
+               "V6.2.3-2 V8.3.3-6 V9.2.5.2-5 R3.2-4");
 }
 
 /* About a Read Request of ours: the oldest Read is the one. */
@@ -1181,6 +1443,10 @@ int main(int argc, char **argv)
     qtest_add_func("rnic/error/read-requests", test_read_requests);
     qtest_add_func("rnic/error/untagged", test_untagged);
     qtest_add_func("rnic/error/operations", test_operations);
+    qtest_add_func("rnic/error/good-then-bad-read", test_good_then_bad_read);
+    qtest_add_func("rnic/error/sends", test_bad_sends);
+    qtest_add_func("rnic/error/ddp-codes", test_ddp_codes);
+    qtest_add_func("rnic/error/layers", test_layers);
     qtest_add_func("rnic/error/reserved-opcodes", test_reserved_opcodes);
     qtest_add_func("rnic/error/framing", test_framing);
     qtest_add_func("rnic/error/mo", test_bad_mo);

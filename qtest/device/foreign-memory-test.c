@@ -266,10 +266,13 @@ static void test_cq_of_a_stream(void)
     RnicCq cq = create_cq_at(w->r, rom_page(w, ROM_ZERO), RNIC_NO_VECTOR);
     RnicQpInit init = rnic_qp_default(w->r, &cq, &c->recv_cq);
     RnicQp first = c->qp;
+    uint8_t got[100];
 
     rnic_create_qp(w->r, &c->qp, &init);
     connection_establish(c, NULL);
     connection_post(c, RNIC_SQ_SEND, 1, 0, 100);
+    /* It is sent; then its completion fails. */
+    wire_get_send(c->peer, WIRE_SEND, 1, got, sizeof(got));
     wire_expect_terminate(c->peer, 0x0207);
     expect_cq_error(w->r, cq.number);
     end_stream(c);
@@ -487,8 +490,8 @@ static void establish_doomed(Connection *c)
                     RNIC_CM_OK);
 }
 
-/* One WR is posted; the SQ cannot say that it has seen it. */
-static void break_qp(World *w, uint64_t record)
+/* One WR is posted; the SQ cannot say that it has seen it, but may have sent it. */
+static void break_qp(World *w, uint64_t record, bool sends)
 {
     Connection base = { .r = w->r };
     Connection *c = connection_prepare_second(&base, NULL);
@@ -502,6 +505,9 @@ static void break_qp(World *w, uint64_t record)
     establish_doomed(c);
     rnic_doorbell(w->r, 0, RNIC_DB_SQ, c->qp.number);
     rnic_expect_async(w->r, RNIC_AE_QP_CATASTROPHIC, c->qp.number);
+    if (sends) {
+        wire_get_send(c->peer, WIRE_SEND, 1, NULL, 0);
+    }
     wire_expect_terminate(c->peer, 0x0207);
     end_stream(c);
     connection_drain_events(c);
@@ -513,9 +519,9 @@ static void test_qp_record(void)
 {
     World *w = world_new();
 
-    break_qp(w, rom_page(w, ROM_ONE_POSTED));
-    break_qp(w, w->other->registers.addr);
-    break_qp(w, RNIC_TEST_NOWHERE);
+    break_qp(w, rom_page(w, ROM_ONE_POSTED), true);
+    break_qp(w, w->other->registers.addr, false);
+    break_qp(w, RNIC_TEST_NOWHERE, false);
     world_free(w);
 }
 

@@ -1188,6 +1188,7 @@ static void test_catastrophic(void)
     for (unsigned i = 0; i < G_N_ELEMENTS(producers); i++) {
         World w;
         struct rnic_aeqe event;
+        uint8_t got[4];
 
         world_init(&w);
         rnic_mem_write32(w.r, w.srq.memory +
@@ -1207,6 +1208,7 @@ static void test_catastrophic(void)
         rnic_settle(w.r);
         g_assert_cmpint(rnic_qp_state(w.r, &w.qp[1]->qp), ==, RNIC_QPS_RTS);
         connection_post(w.qp[1], RNIC_SQ_SEND, 1, 0, 4);
+        wire_get_send(w.qp[1]->peer, WIRE_SEND, 1, got, sizeof(got));
         rnic_expect_cqe(w.r, &w.qp[1]->send_cq, 1, RNIC_WC_SUCCESS);
         rnic_mem_write32(w.r, w.srq.memory +
                          offsetof(struct rnic_srq_record, producer), 1);

@@ -72,7 +72,50 @@ static void test_matrix(void)
     }
     connection_free(c);
     rnic_shows("V6.2-1 V6.2-2 V6.2.1-1 V6.2.1-4 V6.2.2-4 V6.2.3-12 V6.2.4-10 "
-               "V6.2.5-2 V6.1.3-11");
+               "V6.2.5-2 V6.1.3-11 V9.2.5.3-3");
+}
+
+/* To RTS without a stream of its own: none, one half made, another QP's, one gone. */
+static void test_no_stream(void)
+{
+    Connection *c = connection_prepare(NULL);
+    Connection *other = connection_prepare_second(c, NULL);
+    WireMpa request;
+    WirePeer *half;
+    uint16_t port;
+    int listener;
+
+#define NO_STREAM()                                                     \
+    do {                                                                \
+        g_assert_cmpuint(rnic_modify_qp_state(c->r, &c->qp,             \
+                                              RNIC_QPS_RTS),            \
+                         ==, RNIC_ST_INVALID_LLP_STREAM);               \
+        g_assert_cmpint(rnic_qp_state(c->r, &c->qp), ==,                \
+                        RNIC_QPS_IDLE);                                 \
+    } while (0)
+    NO_STREAM();
+    connection_establish(other, NULL);
+    NO_STREAM();
+
+    listener = wire_listen(2, &port);
+    g_assert_cmpuint(rnic_try_connect(c->r, &c->qp, wire_guest_ip(2), port, 1,
+                                      1, 7, NULL, 0), ==, RNIC_ST_OK);
+    half = wire_accept(c->r->qts, listener);
+    wire_mpa_get(half, &request);
+    NO_STREAM();
+    wire_close(half);
+    close(listener);
+    rnic_expect_cm(c->r, RNIC_CM_CONNECT_REPLY);
+    NO_STREAM();
+
+    connection_establish(c, NULL);
+    wire_shutdown(c->peer);
+    rnic_wait_qp_state(c->r, &c->qp, RNIC_QPS_IDLE);
+    NO_STREAM();
+#undef NO_STREAM
+    connection_free_second(other);
+    connection_free(c);
+    rnic_shows("V6.2.1.2-1 V9.2.5.3-4");
 }
 
 /* These transitions take no attribute along. */
@@ -174,7 +217,7 @@ static void test_idle(void)
     wire_get_send(c->peer, WIRE_SEND, 1, got, 8);
     rnic_expect_cqe(c->r, &c->send_cq, 60, RNIC_WC_SUCCESS);
     connection_free(c);
-    rnic_shows("V6.1.1-9 V6.2.1-2 V6.2.1-3 V8.2.4-9 V9.5.2-2");
+    rnic_shows("V9.3.1.2-5 V6.1.1-9 V6.2.1-2 V6.2.1-3 V8.2.4-9 V9.5.2-2");
 }
 
 /* ------------------------------------------------------------- clean closes */
@@ -291,13 +334,15 @@ static void test_late_posts(void)
 /* FIN while something is under way. */
 static void test_peer_close_busy(void)
 {
-    enum { READ_OUT, READ_IN, SEND, COUNT };
+    enum { READ_OUT, READ_IN, SEND, COUNT };     /* of octets that cannot go */
     enum { LARGE = 16 * 1024 * 1024 };
 
     for (int kind = 0; kind < COUNT; kind++) {
         Connection *c = connection_new(NULL);
         struct rnic_cm_event event;
+        struct rnic_aeqe aeqe;
         WireTerminate t;
+        WireRead read;
         RnicWr wr = { .opcode = RNIC_SQ_SEND, .flags = RNIC_WQE_SIGNALED,
                       .wr_id = 1, .num_sge = 1 };
         RnicMr mr;
@@ -319,8 +364,15 @@ static void test_peer_close_busy(void)
         }
         rnic_settle(c->r);
         wire_shutdown(c->peer);
-        rnic_expect_async(c->r, RNIC_AE_BAD_LLP_CLOSE, c->qp.number);
-        wire_get_terminate(c->peer, &t);
+        aeqe = rnic_expect_async(c->r, RNIC_AE_BAD_LLP_CLOSE, c->qp.number);
+        g_assert_cmpint(aeqe.qp_state, ==, RNIC_QPS_TERMINATE);
+        if (kind == READ_OUT) {
+            wire_get_read_request(c->peer, 1, &read);
+            wire_get_terminate(c->peer, &t);
+        } else {
+            /* What had begun of the message precedes it. */
+            wire_skip_to_terminate(c->peer, &t);
+        }
         g_assert_cmphex(t.code, ==, 0x0207);
         g_assert_cmphex(t.flags, ==, 0);
         wire_expect_end(c->peer);
@@ -335,7 +387,24 @@ static void test_peer_close_busy(void)
         rnic_expect_no_async(c->r);
         connection_free(c);
     }
-    rnic_shows("V6.2.2.2-2 V8.3.3-13 V9.5.3-22");
+    /* An error of the peer's and one of its own lead there, too. */
+    for (int own = 0; own < 2; own++) {
+        Connection *c = connection_new(NULL);
+        RnicWr wr = connection_wr(c, RNIC_SQ_SEND, 1, 0, 8);
+
+        if (own) {
+            wr.sge[0].stag = cpu_to_le32(0x77777700);
+            rnic_post_send(c->r, &c->qp, &wr);
+        } else {
+            wire_put_write(c->peer, 0x77777700, 0, "x", 1);
+        }
+        wire_expect_terminate(c->peer, own ? 0 : 0x1100);
+        g_assert_cmpint(rnic_qp_state(c->r, &c->qp), ==, RNIC_QPS_TERMINATE);
+        wire_shutdown(c->peer);
+        rnic_wait_qp_state(c->r, &c->qp, RNIC_QPS_ERROR);
+        connection_free(c);
+    }
+    rnic_shows("V6.2.2.2-2 V6.2.2.3-3 V8.3.3-13 V9.5.3-22");
 }
 
 static void test_peer_reset(void)
@@ -372,7 +441,7 @@ static void test_peer_reset(void)
 static void test_ways_out(void)
 {
     enum { CLOSE, BUSY_CLOSE, PEER_TERMINATE, RESET, BAD_WRITE, BAD_WORK,
-           ABORT, COUNT };
+           ABORT, OWN_CLOSE, OWN_TERMINATE, COUNT };
     static const struct {
         uint16_t event;
         bool terminate;         /* from the device */
@@ -384,6 +453,8 @@ static void test_ways_out(void)
         [BAD_WRITE] = { RNIC_AE_TAGGED_INVALID_STAG, true },
         [BAD_WORK] = { 0, true },
         [ABORT] = { 0, false },
+        [OWN_CLOSE] = { RNIC_AE_LLP_CLOSE_COMPLETE, false },
+        [OWN_TERMINATE] = { 0, true },
     };
     Connection *c = connection_prepare(NULL);
     uint8_t got[8];
@@ -392,12 +463,13 @@ static void test_ways_out(void)
         RnicWr wr = connection_wr(c, way == BAD_WORK ? RNIC_SQ_SEND
                                                      : RNIC_SQ_RDMA_READ, 1,
                                   0, 8);
+        bool clean = way == CLOSE || way == OWN_CLOSE;
         WireSegment segment;
         bool seen = false;
 
         connection_establish(c, NULL);
         post_receives(c, 3);
-        if (way != CLOSE) {
+        if (!clean) {
             if (way == BAD_WORK) {
                 wr.sge[0].stag = cpu_to_le32(0x77777700);
             }
@@ -419,9 +491,14 @@ static void test_ways_out(void)
         case BAD_WORK:
             break;
         case ABORT:
-            g_assert_cmpuint(rnic_modify_qp_state(c->r, &c->qp,
-                                                  RNIC_QPS_ERROR), ==,
-                             RNIC_ST_OK);
+        case OWN_CLOSE:
+        case OWN_TERMINATE:
+            g_assert_cmpuint(rnic_modify_qp_state(
+                                 c->r, &c->qp,
+                                 way == ABORT ? RNIC_QPS_ERROR
+                                 : way == OWN_CLOSE ? RNIC_QPS_CLOSING
+                                 : RNIC_QPS_TERMINATE),
+                             ==, RNIC_ST_OK);
             break;
         default:
             wire_shutdown(c->peer);
@@ -431,11 +508,16 @@ static void test_ways_out(void)
             seen |= segment.opcode == WIRE_TERMINATE;
             g_free(segment.payload);
         }
-        if (way == PEER_TERMINATE || way == BAD_WRITE || way == BAD_WORK) {
+        if (way == PEER_TERMINATE || way == BAD_WRITE || way == BAD_WORK ||
+            way == OWN_CLOSE || way == OWN_TERMINATE) {
             wire_shutdown(c->peer);
         }
-        rnic_wait_qp_state(c->r, &c->qp, way == CLOSE ? RNIC_QPS_IDLE
-                                                      : RNIC_QPS_ERROR);
+        rnic_wait_qp_state(c->r, &c->qp, clean ? RNIC_QPS_IDLE
+                                               : RNIC_QPS_ERROR);
+        if (way == CLOSE || way == BUSY_CLOSE) {
+            rnic_expect_cm(c->r, RNIC_CM_PEER_CLOSE);
+        }
+        rnic_expect_cm(c->r, RNIC_CM_DISCONNECTED);
         if (ways[way].event) {
             rnic_expect_async(c->r, ways[way].event, c->qp.number);
         }
@@ -444,7 +526,7 @@ static void test_ways_out(void)
         g_assert_cmpint(seen, ==, ways[way].terminate);
         g_assert_cmpint(rnic_query_qp(c->r, &c->qp).terminate_origin == 1, ==,
                         ways[way].terminate);
-        if (way != CLOSE) {
+        if (!clean) {
             rnic_expect_cqe(c->r, &c->send_cq, 1,
                             way == BAD_WORK ? RNIC_WC_INVALID_STAG
                                             : RNIC_WC_FLUSHED);
@@ -459,11 +541,11 @@ static void test_ways_out(void)
         connection_recycle(c);
     }
     connection_free(c);
-    rnic_shows("V6.2.2.2-3 V6.4-13 V6.6.2.2-2");
+    rnic_shows("V6.2.2.2-3 V6.4-13 V6.6.2-1 V6.6.2.2-2 R6.2-1");
 }
 
 /* Work in a close: there before, and posted into it. */
-static void test_close_with_work(void)
+static void check_close_with_work(void)
 {
     for (int late = 0; late < 2; late++) {
         Connection *c = connection_new(NULL);
@@ -495,6 +577,11 @@ static void test_close_with_work(void)
         wire_expect_end(c->peer);
         connection_free(c);
     }
+}
+
+static void test_close_with_work(void)
+{
+    check_close_with_work();
     rnic_shows("V6.2.2.2-5 V6.2.5-6 V6.2.5-10");
 }
 
@@ -519,9 +606,12 @@ static void test_close_with_data(void)
         }
         g_assert_cmphex(rnic_mem_read32(c->r, c->mr.bus), ==, 0);
         expect_disconnected(c, 0);
+        /* Reset or closed, and no Terminate. */
+        wire_expect_end(c->peer);
         connection_free(c);
     }
-    rnic_shows("V6.2.5-1 V6.2.5-7 V9.5.3-21");
+    check_close_with_work();
+    rnic_shows("V6.2.5-1 V6.2.5-7 V8.3.3-12 V9.5.3-21");
 }
 
 /* The peer dies, or says nothing. */
@@ -556,6 +646,7 @@ static void test_terminate(void)
     Connection *c = connection_prepare(NULL);
     struct rnic_qp_attr attr;
     WireTerminate t;
+    WireRead read;
     uint8_t got[8];
 
     for (int round = 0; round < 2; round++) {
@@ -569,6 +660,7 @@ static void test_terminate(void)
         attr = rnic_query_qp(c->r, &c->qp);
         g_assert_cmpint(attr.state, ==, RNIC_QPS_TERMINATE);
         g_assert_cmpint(attr.terminate_origin, ==, 1);
+        wire_get_read_request(c->peer, 1, &read);
         wire_get_terminate(c->peer, &t);
         g_assert_cmphex(t.code, ==, 0);
         g_assert_cmphex(t.flags, ==, 0);
@@ -944,6 +1036,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     qtest_add_func("rnic/state/matrix", test_matrix);
+    qtest_add_func("rnic/state/no-stream", test_no_stream);
     qtest_add_func("rnic/state/no-attributes", test_no_attributes);
     qtest_add_func("rnic/state/idle", test_idle);
     qtest_add_func("rnic/state/close", test_close);

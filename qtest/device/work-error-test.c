@@ -248,7 +248,7 @@ static void test_work_requests(void)
     rnic_shows("V5.3-2 V6.2.4-2 V6.2.4-3 V6.4-7 V7.3-1 V8.1.2.2-3 V8.1.3.1-3 "
                "V8.1.3.1-4 V8.1.3.1-5 V8.1.3.2-1 V8.1.3.2-4 V8.1.3.2.1-3 "
                "V8.3.2-4 V8.3.2-8 V9.3.1.1-6 V9.3.2.1-3 V9.5.2-4 V9.5.2-10 "
-               "R7.1-2");
+               "R7.1-2 V6.4-2 V8.2.4-6 V8.3.2-3");
 }
 
 /* WQEs whose form is wrong. */
@@ -315,8 +315,15 @@ static void test_zero_ord(void)
     wr = connection_wr(w.c, RNIC_SQ_RDMA_READ, 77, 0, 8);
     check_sq_error(&w, wqe, rnic_encode_wr(&wr, wqe), RNIC_SQ_RDMA_READ,
                    RNIC_WC_ZERO_READ_RESOURCES);
+    connection_recycle(w.c);
+    /* A bad form, in the same way. */
+    connection_establish(w.c, &options);
+    wr = connection_wr(w.c, RNIC_SQ_SEND, 77, 0, 8);
+    rnic_encode_wr(&wr, wqe);
+    wqe[0] = 13;
+    check_sq_error(&w, wqe, 1, 13, RNIC_WC_INVALID_WQE);
     world_cleanup(&w);
-    rnic_shows("V8.2.2-18 V9.5.2-12");
+    rnic_shows("V8.2.2-18 V9.5.2-12 V8.3.2-7");
 }
 
 /* The error waits for its turn behind an unanswered Read. */
@@ -370,6 +377,46 @@ static void test_flush_behind_read(void)
 
 /* --------------------------------------------- errors of the receive queue */
 
+/* A receive completes, and the one behind it is the one that is @spoil's. */
+static void check_receive_error(World *w, void (*spoil)(World *, RnicWr *),
+                                uint8_t status)
+{
+    Connection *c = w->c;
+    g_autofree uint8_t *before = g_malloc(CONNECTION_MR_SIZE);
+    g_autofree uint8_t *after = g_malloc(CONNECTION_MR_SIZE);
+    WireTerminate t;
+    WireRead read;
+    RnicWr wr;
+
+    connection_establish(c, NULL);
+    rnic_pattern(before, CONNECTION_MR_SIZE, 9);
+    connection_fill(c, 0, before, CONNECTION_MR_SIZE);
+    connection_recv(c, 0, 0, 0);
+    wr = connection_wr(c, 0, 0, 64, 8);
+    spoil(w, &wr);
+    rnic_post_recv(c->r, &c->qp, 1, wr.num_sge, wr.sge);
+    connection_recv(c, 2, 0, 64);
+    connection_post(c, RNIC_SQ_RDMA_READ, 3, 1000, 0);
+    wire_get_read_request(c->peer, 1, &read);
+    wire_put_send(c->peer, WIRE_SEND, 0, NULL, 0);
+    rnic_expect_cqe(c->r, &c->recv_cq, 0, RNIC_WC_SUCCESS);
+    wire_put_send(c->peer, WIRE_SEND, 0, "12345678", 8);
+    wire_get_terminate(c->peer, &t);
+    g_assert_cmphex(t.code, ==, 0);
+    g_assert_cmphex(t.flags, ==, 0);
+    rnic_expect_cqe(c->r, &c->recv_cq, 1, status);
+    rnic_expect_cqe(c->r, &c->recv_cq, 2, RNIC_WC_FLUSHED);
+    rnic_expect_cqe(c->r, &c->send_cq, 3, RNIC_WC_FLUSHED);
+    g_assert_cmpint(rnic_qp_state(c->r, &c->qp), ==, RNIC_QPS_TERMINATE);
+    rnic_settle(c->r);
+    rnic_expect_no_async(c->r);
+    rnic_expect_no_cqe(c->r, &c->recv_cq);
+    rnic_expect_no_cqe(c->r, &c->send_cq);
+    connection_peek(c, 0, after, CONNECTION_MR_SIZE);
+    g_assert_cmpmem(after, CONNECTION_MR_SIZE, before, CONNECTION_MR_SIZE);
+    connection_recycle(c);
+}
+
 static void test_receive_errors(void)
 {
     static const struct {
@@ -389,39 +436,74 @@ static void test_receive_errors(void)
         { "sges", five_sges, RNIC_WC_INVALID_WQE },
     };
     World w;
+    uint8_t octets[4096], filled[4096];
 
     world_init(&w, NULL);
+    memset(filled, 0x3c, sizeof(filled));
+    rnic_mem_fill(w.c->r, w.read_only.bus, 0x3c, sizeof(filled));
+    rnic_mem_fill(w.c->r, w.foreign.bus, 0x3c, sizeof(filled));
     for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
-        g_autofree uint8_t *before = g_malloc(CONNECTION_MR_SIZE);
-        g_autofree uint8_t *after = g_malloc(CONNECTION_MR_SIZE);
-        WireTerminate t;
-        RnicWr wr;
-
         g_test_message("%s", cases[i].name);
-        connection_establish(w.c, NULL);
-        rnic_pattern(before, CONNECTION_MR_SIZE, 9);
-        connection_fill(w.c, 0, before, CONNECTION_MR_SIZE);
-        wr = connection_wr(w.c, 0, 0, 64, 8);
-        cases[i].spoil(&w, &wr);
-        rnic_post_recv(w.c->r, &w.c->qp, 1, wr.num_sge, wr.sge);
-        connection_recv(w.c, 2, 0, 64);
-        connection_post(w.c, RNIC_SQ_RDMA_READ, 3, 1000, 0);
-        wire_put_send(w.c->peer, WIRE_SEND, 0, "12345678", 8);
-        wire_get_terminate(w.c->peer, &t);
-        g_assert_cmphex(t.code, ==, 0);
-        g_assert_cmphex(t.flags, ==, 0);
-        rnic_expect_cqe(w.c->r, &w.c->recv_cq, 1, cases[i].status);
-        rnic_expect_cqe(w.c->r, &w.c->recv_cq, 2, RNIC_WC_FLUSHED);
-        rnic_expect_cqe(w.c->r, &w.c->send_cq, 3, RNIC_WC_FLUSHED);
-        rnic_settle(w.c->r);
-        rnic_expect_no_async(w.c->r);
-        connection_peek(w.c, 0, after, CONNECTION_MR_SIZE);
-        g_assert_cmpmem(after, CONNECTION_MR_SIZE, before,
-                        CONNECTION_MR_SIZE);
-        connection_recycle(w.c);
+        check_receive_error(&w, cases[i].spoil, cases[i].status);
     }
+    rnic_mem_read(w.c->r, w.read_only.bus, octets, sizeof(octets));
+    g_assert_cmpmem(octets, sizeof(octets), filled, sizeof(filled));
+    rnic_mem_read(w.c->r, w.foreign.bus, octets, sizeof(octets));
+    g_assert_cmpmem(octets, sizeof(octets), filled, sizeof(filled));
     world_cleanup(&w);
     rnic_shows("V7.4.1-4 V8.1.2.2-9 V8.3.2-5");
+}
+
+/*
+ * Who is told, and in which one of the three ways: the command's status, the CQE
+ * on the CQ of the WR's own queue, the event.
+ */
+static void test_one_way_each(void)
+{
+    World w;
+    uint8_t wqe[RNIC_SQ_UNIT * RNIC_SQ_MAX_UNITS];
+    RnicWr wr;
+
+    world_init(&w, NULL);
+    connection_establish(w.c, NULL);
+    wr = connection_wr(w.c, RNIC_SQ_SEND, 77, 64, 8);
+    wr.flags = 0;
+    sge_unknown(&w, &wr);
+    check_sq_error(&w, wqe, rnic_encode_wr(&wr, wqe), RNIC_SQ_SEND,
+                   RNIC_WC_INVALID_STAG);
+    connection_recycle(w.c);
+    check_receive_error(&w, sge_unknown, RNIC_WC_INVALID_STAG);
+
+    /* The peer's: an event, and of completions only the flushed one. */
+    connection_establish(w.c, NULL);
+    connection_recv(w.c, 5, 0, 8);
+    wire_put_write(w.c->peer, 0xdeadbe00, 0, "x", 1);
+    wire_expect_terminate(w.c->peer, 0x1100);
+    rnic_expect_async(w.c->r, RNIC_AE_TAGGED_INVALID_STAG, w.c->qp.number);
+    g_assert_cmpint(rnic_qp_state(w.c->r, &w.c->qp), ==, RNIC_QPS_TERMINATE);
+    wire_shutdown(w.c->peer);
+    rnic_wait_qp_state(w.c->r, &w.c->qp, RNIC_QPS_ERROR);
+    rnic_expect_cqe(w.c->r, &w.c->recv_cq, 5, RNIC_WC_FLUSHED);
+    connection_recycle(w.c);
+
+    /* A command's: its status. */
+    connection_establish(w.c, NULL);
+    connection_recv(w.c, 6, 0, 8);
+    g_assert_cmpuint(rnic_modify_qp_enables(w.c->r, &w.c->qp, 1u << 31), ==,
+                     RNIC_ST_INVALID_MODIFIER);
+    g_assert_cmpuint(rnic_admin_object(w.c->r, RNIC_ADMIN_DESTROY_CQ,
+                                       w.c->send_cq.number), ==,
+                     RNIC_ST_CQ_IN_USE);
+    g_assert_cmpuint(rnic_admin_object(w.c->r, RNIC_ADMIN_DEALLOC_STAG, 0),
+                     ==, RNIC_ST_INVALID_STAG);
+    rnic_settle(w.c->r);
+    rnic_expect_no_async(w.c->r);
+    rnic_expect_no_cqe(w.c->r, &w.c->send_cq);
+    rnic_expect_no_cqe(w.c->r, &w.c->recv_cq);
+    wire_put_send(w.c->peer, WIRE_SEND, 0, "12345678", 8);
+    rnic_expect_cqe(w.c->r, &w.c->recv_cq, 6, RNIC_WC_SUCCESS);
+    world_cleanup(&w);
+    rnic_shows("V6.2.2.3-5 V6.6.2.5-1 V8.2.4-7 V8.3-1 V8.3.2-2");
 }
 
 /* A reserved field of a receive WQE. */
@@ -502,11 +584,17 @@ static void check_cq_overflow(bool receive)
 {
     Connection *a = connection_new(&(ConnectionOptions) { .cq_depth = 2 });
     Connection *b = connection_prepare_second(a, NULL);
+    struct rnic_admin_sqe sqe = rnic_command(RNIC_ADMIN_QUERY_CQ);
+    struct rnic_admin_cqe cqe;
     struct rnic_aeqe cq_event, qp_event;
     RnicCq *full = receive ? &a->recv_cq : &a->send_cq;
     uint8_t got[8];
     WireTerminate t;
 
+    /* What Create was asked for is what there is. */
+    sqe.object.number = cpu_to_le32(full->number);
+    g_assert_cmpuint(rnic_admin(a->r, &sqe, &cqe), ==, RNIC_ST_OK);
+    g_assert_cmpuint(le32_to_cpu(cqe.cq.depth), ==, 2);
     connection_establish(b, NULL);
     for (int i = 0; i < 3; i++) {
         if (receive) {
@@ -534,6 +622,7 @@ static void check_cq_overflow(bool receive)
     wire_get_terminate(a->peer, &t);
     g_assert_cmphex(t.code, ==, 0x0207);
     g_assert_cmphex(t.flags, ==, 0);
+    g_assert_cmpuint(t.length, ==, 4);
     wire_shutdown(a->peer);
     rnic_wait_qp_state(a->r, &a->qp, RNIC_QPS_ERROR);
     /* What was on it is still good. */
@@ -560,7 +649,36 @@ static void test_cq_overflow(void)
     check_cq_overflow(false);
     check_cq_overflow(true);
     rnic_shows("V5.3.1-2 V5.3.1-4 V5.3.1-5 V8.3.3-17 V9.2.3.1-2 V9.5.3-32 "
-               "R8.1.1-10");
+               "R8.1.1-10 V6.4-9 V9.5.3-29 V10.4.1-2");
+}
+
+/* Figure 12: what is nobody's segment has no header in its Terminate. */
+static void test_figure_12(void)
+{
+    World w;
+    WireTerminate t;
+    RnicWr wr;
+
+    world_init(&w, NULL);
+    for (int building = 0; building < 2; building++) {
+        connection_establish(w.c, NULL);
+        if (building) {
+            wr = connection_wr(w.c, RNIC_SQ_SEND, 1, 0, 8);
+            sge_unknown(&w, &wr);
+            rnic_post_send(w.c->r, &w.c->qp, &wr);
+        } else {
+            g_assert_cmpuint(rnic_modify_qp_state(w.c->r, &w.c->qp,
+                                                  RNIC_QPS_TERMINATE),
+                             ==, RNIC_ST_OK);
+        }
+        t = wire_expect_terminate(w.c->peer, 0x0000);
+        g_assert_cmphex(t.flags, ==, 0);
+        g_assert_cmpuint(t.length, ==, 4);
+        connection_recycle(w.c);
+    }
+    world_cleanup(&w);
+    check_cq_overflow(false);
+    rnic_shows("V6.4-14");
 }
 
 /* A CQ whose memory is nowhere. */
@@ -572,6 +690,7 @@ static void test_cq_unreachable(void)
     struct rnic_aeqe a, b;
     RnicQpInit init;
     RnicCq bad = { };
+    WireTerminate t;
     uint8_t got[8];
 
     sqe.create_cq.depth = cpu_to_le32(16);
@@ -587,7 +706,8 @@ static void test_cq_unreachable(void)
     connection_establish(c, NULL);
     connection_post(c, RNIC_SQ_SEND, 1, 0, 8);
     wire_get_send(c->peer, WIRE_SEND, 1, got, 8);
-    wire_expect_terminate(c->peer, 0x0207);
+    t = wire_expect_terminate(c->peer, 0x0207);
+    g_assert_cmphex(t.flags, ==, 0);
     rnic_eq_wait(c->r, &c->r->async_eq, &a);
     rnic_eq_wait(c->r, &c->r->async_eq, &b);
     g_assert_true(le16_to_cpu(a.event) == RNIC_AE_CQ_ERROR ||
@@ -675,6 +795,8 @@ int main(int argc, char **argv)
     qtest_add_func("rnic/work-error/flush-behind-read",
                    test_flush_behind_read);
     qtest_add_func("rnic/work-error/receives", test_receive_errors);
+    qtest_add_func("rnic/work-error/one-way-each", test_one_way_each);
+    qtest_add_func("rnic/work-error/figure-12", test_figure_12);
     qtest_add_func("rnic/work-error/receive-reserved",
                    test_receive_reserved);
     qtest_add_func("rnic/work-error/overshoot", test_producer_overshoot);

@@ -1024,15 +1024,23 @@ void wire_get_terminate(WirePeer *peer, WireTerminate *t)
 {
     WireSegment segment;
 
-    for (;;) {
-        wire_get_segment(peer, &segment);
-        if (segment.opcode == WIRE_TERMINATE) {
-            decode_terminate(&segment, t);
-            g_free(segment.payload);
-            return;
-        }
+    wire_get_segment(peer, &segment);
+    g_assert_cmpint(segment.opcode, ==, WIRE_TERMINATE);
+    decode_terminate(&segment, t);
+    g_free(segment.payload);
+}
+
+void wire_skip_to_terminate(WirePeer *peer, WireTerminate *t)
+{
+    WireSegment segment;
+
+    wire_get_segment(peer, &segment);
+    while (segment.opcode != WIRE_TERMINATE) {
         g_free(segment.payload);
+        wire_get_segment(peer, &segment);
     }
+    decode_terminate(&segment, t);
+    g_free(segment.payload);
 }
 
 WireTerminate wire_expect_terminate(WirePeer *peer, uint16_t code)

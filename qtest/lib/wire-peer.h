@@ -230,9 +230,11 @@ typedef struct WireTerminate {
     uint8_t length;
 } WireTerminate;
 
-/* Skips what precedes it; fails the test if the stream ends without one. */
+/* The next segment; fails the test if the stream ends, or something precedes it. */
 void wire_get_terminate(WirePeer *peer, WireTerminate *t);
-/* ... and fails unless the code is this; then FIN or RST. */
+/* Takes and forgets what precedes it: only where the device may send that. */
+void wire_skip_to_terminate(WirePeer *peer, WireTerminate *t);
+/* wire_get_terminate(); fails unless the code is this; then FIN or RST. */
 WireTerminate wire_expect_terminate(WirePeer *peer, uint16_t code);
 
 #endif
