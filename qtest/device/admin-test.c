@@ -463,6 +463,27 @@ static void test_bulk(void)
 
 /* ------------------------------------------------------- by kind of object */
 
+/* A receive completes into @cq, and the event of that comes to @eq. */
+static void expect_flush_event(World *w, RnicCq *cq, RnicEq *eq)
+{
+    RnicQpInit init = rnic_qp_default(w->r, &w->cq, cq);
+    struct rnic_ceqe event;
+    RnicQp qp;
+
+    rnic_create_qp(w->r, &qp, &init);
+    rnic_expect_no_cqe(w->r, cq);
+    rnic_cq_arm(w->r, cq, RNIC_ARM_NEXT);
+    rnic_post_recv(w->r, &qp, 0x1d, 0, NULL);
+    g_assert_cmpuint(rnic_modify_qp_state(w->r, &qp, RNIC_QPS_ERROR), ==,
+                     RNIC_ST_OK);
+    rnic_expect_cqe(w->r, cq, 0x1d, RNIC_WC_FLUSHED);
+    rnic_expect_no_cqe(w->r, cq);
+    rnic_eq_wait(w->r, eq, &event);
+    g_assert_cmphex(le32_to_cpu(event.cqn), ==, cq->number);
+    g_assert_cmpuint(rnic_admin_object(w->r, RNIC_ADMIN_DESTROY_QP, qp.number),
+                     ==, RNIC_ST_OK);
+}
+
 static void test_event_queues(void)
 {
     World *w = world_new("");
@@ -470,6 +491,7 @@ static void test_event_queues(void)
     struct rnic_admin_sqe async = good_create_eq(w);
     struct rnic_admin_sqe cm = good_create_eq(w);
     RnicEq eq;
+    RnicCq cq;
 
     RUN(w, good_create_eq(w),
         SPOIL(create_eq.eq_class, 3, RNIC_ST_INVALID_MODIFIER),
@@ -508,13 +530,23 @@ static void test_event_queues(void)
                      ==, RNIC_ST_INVALID_EQ);
     rnic_create_eq(r, &r->async_eq, RNIC_EQ_ASYNC, RNIC_NO_VECTOR, 2);
     rnic_create_eq(r, &eq, RNIC_EQ_COMPLETION, w->vectors - 1, 2);
+    /* A handler of its own, by a number of its own, which a CQ can have. */
+    g_assert_cmphex(eq.number, !=, 0);
+    g_assert_cmphex(eq.number, !=, r->comp_eq.number);
+    g_assert_cmphex(eq.number, !=, r->async_eq.number);
+    g_assert_cmphex(eq.number, !=, r->cm_eq.number);
+    rnic_create_cq(r, &cq, 2, eq.number);
+    expect_flush_event(w, &cq, &eq);
     world_free(w);
+    rnic_shows("V9.4.1-2");
 }
 
 static void test_protection_domains(void)
 {
     World *w = world_new("");
     Rnic *r = w->r;
+    struct rnic_admin_sqe stag = rnic_command(RNIC_ADMIN_ALLOC_STAG);
+    struct rnic_admin_sqe mw = rnic_command(RNIC_ADMIN_ALLOC_MW);
 
     RUN(w, object_command(RNIC_ADMIN_DEALLOC_PD, UNUSED),
         SPOIL(object.number, 0, RNIC_ST_INVALID_PD),
@@ -541,11 +573,25 @@ static void test_protection_domains(void)
                      ==, RNIC_ST_OK);
     g_assert_cmpuint(rnic_admin_object(r, RNIC_ADMIN_DEALLOC_PD, r->pd),
                      ==, RNIC_ST_INVALID_PD);
-    /* A freed PD is no PD. */
+    /* A freed PD is no PD, nor is one that never was. */
+    stag.alloc_stag.max_pages = cpu_to_le32(1);
     RUN(w, good_create_qp(w),
+        SPOIL(create_qp.pdn, UNUSED, RNIC_ST_INVALID_PD),
         SPOIL(create_qp.pdn, r->pd, RNIC_ST_INVALID_PD));
+    RUN(w, good_create_srq(w),
+        SPOIL(create_srq.pdn, UNUSED, RNIC_ST_INVALID_PD),
+        SPOIL(create_srq.pdn, r->pd, RNIC_ST_INVALID_PD));
+    RUN(w, good_register_mr(w),
+        SPOIL(register_mr.pdn, UNUSED, RNIC_ST_INVALID_PD),
+        SPOIL(register_mr.pdn, r->pd, RNIC_ST_INVALID_PD));
+    RUN(w, stag,
+        SPOIL(alloc_stag.pdn, UNUSED, RNIC_ST_INVALID_PD),
+        SPOIL(alloc_stag.pdn, r->pd, RNIC_ST_INVALID_PD));
+    RUN(w, mw,
+        SPOIL(alloc_stag.pdn, UNUSED, RNIC_ST_INVALID_PD),
+        SPOIL(alloc_stag.pdn, r->pd, RNIC_ST_INVALID_PD));
     world_free(w);
-    rnic_shows("V9.2.2.2-1 V9.2.2.2-3 V8.3.1-6");
+    rnic_shows("V9.2.2.2-1 V9.2.2.2-3 V8.3.1-6 V5.2.1-2");
 }
 
 static void test_completion_queues(void)
@@ -591,10 +637,16 @@ static void test_completion_queues(void)
         SPOIL(object.number, UNUSED, RNIC_ST_INVALID_CQ));
     sqe = object_command(RNIC_ADMIN_DESTROY_CQ, le32_to_cpu(sqe.object.number));
     g_assert_cmpuint(rnic_admin(r, &sqe, NULL), ==, RNIC_ST_OK);
+    RUN(w, sqe,
+        SPOIL(object.number, 0, RNIC_ST_INVALID_CQ),
+        SPOIL(object.number, UNUSED, RNIC_ST_INVALID_CQ),
+        SPOIL(object.number, le32_to_cpu(sqe.object.number),
+              RNIC_ST_INVALID_CQ));
+    sqe.opcode = cpu_to_le16(RNIC_ADMIN_QUERY_CQ);
     g_assert_cmpuint(rnic_admin(r, &sqe, NULL), ==, RNIC_ST_INVALID_CQ);
 
     /* Used as send CQ only, then as receive CQ only. */
-    rnic_create_cq(r, &other, 2, RNIC_NO_VECTOR);
+    rnic_create_cq(r, &other, 2, r->comp_eq.number);
     init = rnic_qp_default(r, &other, &w->cq);
     rnic_create_qp(r, &qp, &init);
     g_assert_cmpuint(rnic_admin_object(r, RNIC_ADMIN_DESTROY_CQ, other.number),
@@ -607,11 +659,13 @@ static void test_completion_queues(void)
                      ==, RNIC_ST_CQ_IN_USE);
     g_assert_cmpuint(rnic_admin_object(r, RNIC_ADMIN_DESTROY_QP, qp.number),
                      ==, RNIC_ST_OK);
+    /* It is as good as before. */
+    expect_flush_event(w, &other, &r->comp_eq);
     g_assert_cmpuint(rnic_admin_object(r, RNIC_ADMIN_DESTROY_CQ, other.number),
                      ==, RNIC_ST_OK);
     world_free(w);
-    rnic_shows("V9.2.3.1-3 V9.2.3.1-5 V9.2.3.2-1 V9.2.3.4-2 V5.3.4-1 V5.3.2-1 "
-               "V5.3.1-3");
+    rnic_shows("V9.2.3.1-1 V9.2.3.2-2 V9.2.3.4-3 V9.2.3.1-3 V9.2.3.1-5 "
+               "V9.2.3.2-1 V9.2.3.4-2 V5.3.4-1 V5.3.2-1 V5.3.1-3");
 }
 
 static void test_queue_pairs(void)
@@ -637,16 +691,24 @@ static void test_queue_pairs(void)
         SPOIL(create_qp.sq_depth, 4096, RNIC_ST_BAD_QUEUE_MEMORY),
         SPOIL(create_qp.sq_depth, 2 * le32_to_cpu(w->attr.max_sq_units),
               RNIC_ST_SQ_WRS_EXCEEDED),
+        SPOIL(create_qp.sq_depth, le32_to_cpu(w->attr.max_sq_units) + 1,
+              RNIC_ST_SQ_WRS_EXCEEDED),
         SPOIL(create_qp.rq_depth, 0, RNIC_ST_BAD_QUEUE_MEMORY),
         SPOIL(create_qp.rq_depth, 31, RNIC_ST_BAD_QUEUE_MEMORY),
         SPOIL(create_qp.rq_depth, 1024, RNIC_ST_BAD_QUEUE_MEMORY),
         SPOIL(create_qp.rq_depth, 2 * le32_to_cpu(w->attr.max_rq_wr),
               RNIC_ST_RQ_WRS_EXCEEDED),
+        SPOIL(create_qp.rq_depth, le32_to_cpu(w->attr.max_rq_wr) + 1,
+              RNIC_ST_RQ_WRS_EXCEEDED),
         SPOIL(create_qp.rq_wqe_shift, 4, RNIC_ST_BAD_QUEUE_MEMORY),
         SPOIL(create_qp.rq_wqe_shift, 10, RNIC_ST_BAD_QUEUE_MEMORY),
         SPOIL(create_qp.rq_wqe_shift, 255, RNIC_ST_BAD_QUEUE_MEMORY),
-        SPOIL(create_qp.max_send_sge, RNIC_MAX_SGE + 1,
+        SPOIL(create_qp.max_send_sge, le32_to_cpu(w->attr.max_send_sge) + 1,
               RNIC_ST_SQ_SGES_EXCEEDED),
+        SPOIL(create_qp.max_write_sge, le32_to_cpu(w->attr.max_write_sge) + 1,
+              RNIC_ST_SQ_SGES_EXCEEDED),
+        SPOIL(create_qp.max_recv_sge, le32_to_cpu(w->attr.max_recv_sge) + 1,
+              RNIC_ST_RQ_SGES_EXCEEDED),
         SPOIL(create_qp.max_write_sge, 255, RNIC_ST_SQ_SGES_EXCEEDED),
         SPOIL(create_qp.max_recv_sge, 255, RNIC_ST_RQ_SGES_EXCEEDED),
         /* 1 << 7 octets have room for 7 */
@@ -700,8 +762,8 @@ static void test_queue_pairs(void)
         SPOIL(object.number, UNUSED, RNIC_ST_INVALID_QP),
         SPOIL(object.number, 0xffffffff, RNIC_ST_INVALID_QP));
     world_free(w);
-    rnic_shows("V6.1.1-1 V6.1.1-7 V9.2.5.1-11 V9.2.5.1-14 V9.2.5.4-3 "
-               "V8.1.3.2-9 V6.1.2-1");
+    rnic_shows("V6.1.1-1 V6.1.1-7 V9.2.5.1-11 V9.2.5.1-16 V9.2.5.1-14 "
+               "V9.2.5.4-3 V8.1.3.2-9 V6.1.2-1");
 }
 
 static void test_modify_qp(void)
@@ -912,10 +974,16 @@ static void test_stags_refused(void)
     g_assert_cmpuint(rnic_admin(w->r, &again, &cqe), ==, RNIC_ST_OK);
     g_assert_cmpuint(rnic_admin(w->r, &mw, NULL), ==, RNIC_ST_OK);
     shared.shared_mr.stag = cqe.number;
+    /* Another page, the same offset in it. */
+    shared.shared_mr.va = cpu_to_le64(w->mr.va + 4096);
+    g_assert_cmpuint(rnic_admin(w->r, &shared, NULL), ==, RNIC_ST_INVALID_VA);
+    shared.shared_mr.va = cpu_to_le64(le64_to_cpu(again.register_mr.va) + 4096);
+    g_assert_cmpuint(rnic_admin(w->r, &shared, NULL), ==, RNIC_ST_OK);
+    shared.shared_mr.va = cpu_to_le64(w->mr.va + 1);
     shared.shared_mr.access |= cpu_to_le32(RNIC_ACCESS_ZERO_BASED);
     g_assert_cmpuint(rnic_admin(w->r, &shared, NULL), ==, RNIC_ST_OK);
     world_free(w);
-    rnic_shows("V7.2.1-11 V7.3.2.3-1 V7.3.2.3-6");
+    rnic_shows("V9.2.6.6-4 V9.2.6.8-2 V7.2.1-11 V7.3.2.3-1 V7.3.2.3-6");
 }
 
 /* Figure 18: 16 combinations of which 8 are good. */
@@ -1084,16 +1152,22 @@ static uint32_t make_one(World *w, uint16_t opcode, uint16_t *status)
     return le32_to_cpu(cqe.number);
 }
 
-/* Make as many as can be, and one more; remove one, make one. */
+/*
+ * Make as many as can be, and one more; remove one, make one. Those that exist
+ * are given, and none of the numbers comes twice.
+ */
 static void exhaust(World *w, uint16_t create, uint16_t destroy,
-                    unsigned existing, unsigned max)
+                    const uint32_t *existing, unsigned count, unsigned max)
 {
     g_autoptr(GHashTable) seen = g_hash_table_new(NULL, NULL);
     uint32_t last = 0;
     uint16_t status;
     struct rnic_counters before, after;
 
-    for (unsigned i = existing; i < max; i++) {
+    for (unsigned i = 0; i < count; i++) {
+        g_hash_table_add(seen, GUINT_TO_POINTER(existing[i]));
+    }
+    for (unsigned i = count; i < max; i++) {
         last = make_one(w, create, &status);
         g_assert_cmpuint(status, ==, RNIC_ST_OK);
         g_assert_cmphex(last, !=, 0);
@@ -1111,6 +1185,13 @@ static void exhaust(World *w, uint16_t create, uint16_t destroy,
     g_assert_cmpuint(status, ==, RNIC_ST_INSUFFICIENT_RESOURCES);
 }
 
+#define EXHAUST(w, create, destroy, max, ...)                           \
+    do {                                                                \
+        const uint32_t existing_[] = { __VA_ARGS__ };                   \
+        exhaust(w, create, destroy, existing_, G_N_ELEMENTS(existing_), \
+                max);                                                   \
+    } while (0)
+
 static void test_exhaustion(void)
 {
     World *w = world_new(",max-qp=5,max-cq=6,max-eq=7,max-pd=8,max-mr=9,"
@@ -1121,14 +1202,120 @@ static void test_exhaustion(void)
     g_assert_cmpuint(le32_to_cpu(w->attr.max_eq), ==, 7);
     g_assert_cmpuint(le32_to_cpu(w->attr.max_pd), ==, 8);
     g_assert_cmpuint(le32_to_cpu(w->attr.max_mr), ==, 9);
-    exhaust(w, RNIC_ADMIN_CREATE_QP, RNIC_ADMIN_DESTROY_QP, 1, 5);
-    exhaust(w, RNIC_ADMIN_CREATE_CQ, RNIC_ADMIN_DESTROY_CQ, 1, 6);
-    exhaust(w, RNIC_ADMIN_CREATE_SRQ, RNIC_ADMIN_DESTROY_SRQ, 0, 4);
-    exhaust(w, RNIC_ADMIN_CREATE_EQ, RNIC_ADMIN_DESTROY_EQ, 3, 7);
-    exhaust(w, RNIC_ADMIN_ALLOC_PD, RNIC_ADMIN_DEALLOC_PD, 2, 8);
-    exhaust(w, RNIC_ADMIN_REGISTER_MR, RNIC_ADMIN_DEALLOC_STAG, 1, 9);
+    g_assert_cmpuint(le32_to_cpu(w->attr.max_srq), ==, 4);
+    /* PDs are those that were allocated, and no other. */
+    RUN(w, good_create_qp(w),
+        SPOIL(create_qp.pdn, UNUSED, RNIC_ST_INVALID_PD));
+    RUN(w, object_command(RNIC_ADMIN_DESTROY_EQ, UNUSED),
+        SPOIL(object.number, UNUSED, RNIC_ST_INVALID_EQ));
+    EXHAUST(w, RNIC_ADMIN_CREATE_QP, RNIC_ADMIN_DESTROY_QP, 5, w->qp.number);
+    EXHAUST(w, RNIC_ADMIN_CREATE_CQ, RNIC_ADMIN_DESTROY_CQ, 6, w->cq.number);
+    EXHAUST(w, RNIC_ADMIN_CREATE_SRQ, RNIC_ADMIN_DESTROY_SRQ, 4);
+    EXHAUST(w, RNIC_ADMIN_CREATE_EQ, RNIC_ADMIN_DESTROY_EQ, 7,
+            w->r->async_eq.number, w->r->cm_eq.number, w->r->comp_eq.number);
+    EXHAUST(w, RNIC_ADMIN_ALLOC_PD, RNIC_ADMIN_DEALLOC_PD, 8, w->r->pd,
+            w->unused_pd);
+    EXHAUST(w, RNIC_ADMIN_REGISTER_MR, RNIC_ADMIN_DEALLOC_STAG, 9, w->mr.stag);
     world_free(w);
-    rnic_shows("V5.1.1-1 V7.3-3 V9.2.2.1-1 V9.2.2.1-2 V9.2.3.1-6");
+    rnic_shows("V5.1.1-1 V5.2.1-1 V7.3-3 V9.2.2.1-1 V9.2.2.1-2 V9.2.3.1-6 "
+               "V9.4.1-6");
+}
+
+/* Objects that were and are no more, and tables that are full: nothing is made. */
+static void test_stale_handles(void)
+{
+    World *w = world_new(",max-qp=2,max-mr=2");
+    Rnic *r = w->r;
+    RnicSrqInit srq_init = rnic_srq_default(r);
+    struct rnic_admin_sqe qp = good_create_qp(w);
+    struct rnic_admin_sqe mr = good_register_mr(w);
+    struct rnic_admin_sqe stag = rnic_command(RNIC_ADMIN_ALLOC_STAG);
+    struct rnic_admin_sqe mw = rnic_command(RNIC_ADMIN_ALLOC_MW);
+    struct rnic_admin_sqe shared = rnic_command(RNIC_ADMIN_REGISTER_SHARED_MR);
+    uint32_t pages = le32_to_cpu(w->attr.max_fast_register_pages);
+    struct rnic_counters before, after;
+    struct rnic_admin_sqe modify = good_modify_qp(w), query;
+    struct rnic_admin_cqe cqe;
+    struct rnic_mr_attr attr;
+    RnicSrq srq;
+    RnicCq cq;
+
+    rnic_create_cq(r, &cq, 2, RNIC_NO_VECTOR);
+    rnic_create_srq(r, &srq, &srq_init);
+    g_assert_cmpuint(rnic_admin_object(r, RNIC_ADMIN_DESTROY_CQ, cq.number),
+                     ==, RNIC_ST_OK);
+    g_assert_cmpuint(rnic_admin_object(r, RNIC_ADMIN_DESTROY_SRQ, srq.number),
+                     ==, RNIC_ST_OK);
+    g_assert_cmpuint(rnic_admin_object(r, RNIC_ADMIN_DEALLOC_PD, w->unused_pd),
+                     ==, RNIC_ST_OK);
+    stag.alloc_stag.pdn = cpu_to_le32(r->pd);
+    stag.alloc_stag.max_pages = cpu_to_le32(1);
+    mw.alloc_stag.pdn = cpu_to_le32(r->pd);
+    shared.shared_mr.stag = cpu_to_le32(w->mr.stag);
+    shared.shared_mr.pdn = cpu_to_le32(r->pd);
+    shared.shared_mr.va = cpu_to_le64(w->mr.va);
+    shared.shared_mr.access = cpu_to_le32(RNIC_TEST_ACCESS_ALL);
+
+    RUN(w, qp,
+        SPOIL(create_qp.pdn, w->unused_pd, RNIC_ST_INVALID_PD),
+        SPOIL(create_qp.send_cqn, cq.number, RNIC_ST_INVALID_CQ),
+        SPOIL(create_qp.recv_cqn, cq.number, RNIC_ST_INVALID_CQ),
+        SPOIL(create_qp.srqn, srq.number, RNIC_ST_INVALID_SRQ));
+    RUN(w, mr, SPOIL(register_mr.pdn, w->unused_pd, RNIC_ST_INVALID_PD));
+    RUN(w, stag,
+        SPOIL(alloc_stag.pdn, w->unused_pd, RNIC_ST_INVALID_PD),
+        SPOIL(alloc_stag.max_pages, pages + 1,
+              RNIC_ST_INSUFFICIENT_RESOURCES));
+    RUN(w, mw, SPOIL(alloc_stag.pdn, w->unused_pd, RNIC_ST_INVALID_PD));
+    RUN(w, shared, SPOIL(shared_mr.pdn, w->unused_pd, RNIC_ST_INVALID_PD));
+
+    /* They were good but for that, and fill the tables. */
+    g_assert_cmpuint(rnic_admin(r, &qp, &cqe), ==, RNIC_ST_OK);
+    modify.modify_qp.qpn = cqe.number;
+    query = object_command(RNIC_ADMIN_QUERY_QP, le32_to_cpu(cqe.number));
+    with_bulk(&query, w->buffer, sizeof(struct rnic_qp_attr));
+    g_assert_cmpuint(rnic_admin(r, &mr, &cqe), ==, RNIC_ST_OK);
+    before = rnic_query_counters(r);
+    g_assert_cmpuint(rnic_admin(r, &qp, NULL), ==,
+                     RNIC_ST_INSUFFICIENT_RESOURCES);
+    g_assert_cmpuint(rnic_admin(r, &mr, NULL), ==,
+                     RNIC_ST_INSUFFICIENT_RESOURCES);
+    g_assert_cmpuint(rnic_admin(r, &stag, NULL), ==,
+                     RNIC_ST_INSUFFICIENT_RESOURCES);
+    g_assert_cmpuint(rnic_admin(r, &mw, NULL), ==,
+                     RNIC_ST_INSUFFICIENT_RESOURCES);
+    g_assert_cmpuint(rnic_admin(r, &shared, NULL), ==,
+                     RNIC_ST_INSUFFICIENT_RESOURCES);
+    after = rnic_query_counters(r);
+    assert_same_objects(&before, &after);
+    rnic_admin_query(r, RNIC_ADMIN_QUERY_MR, w->mr.stag, &attr, sizeof(attr));
+    g_assert_cmpuint(attr.kind, ==, RNIC_STAG_MR);
+    g_assert_cmpuint(attr.valid, ==, 1);
+
+    /* With room again, each finds it. */
+    g_assert_cmpuint(rnic_admin_object(r, RNIC_ADMIN_DEALLOC_STAG,
+                                       le32_to_cpu(cqe.number)),
+                     ==, RNIC_ST_OK);
+    g_assert_cmpuint(rnic_admin(r, &stag, &cqe), ==, RNIC_ST_OK);
+    g_assert_cmpuint(rnic_admin_object(r, RNIC_ADMIN_DEALLOC_STAG,
+                                       le32_to_cpu(cqe.number)),
+                     ==, RNIC_ST_OK);
+    g_assert_cmpuint(rnic_admin(r, &mw, &cqe), ==, RNIC_ST_OK);
+    g_assert_cmpuint(rnic_admin_object(r, RNIC_ADMIN_DEALLOC_STAG,
+                                       le32_to_cpu(cqe.number)),
+                     ==, RNIC_ST_OK);
+    g_assert_cmpuint(rnic_admin(r, &shared, NULL), ==, RNIC_ST_OK);
+
+    /* A QP that is gone. */
+    g_assert_cmpuint(rnic_admin(r, &query, NULL), ==, RNIC_ST_OK);
+    g_assert_cmpuint(rnic_admin(r, &modify, NULL), ==, RNIC_ST_OK);
+    g_assert_cmpuint(rnic_admin_object(r, RNIC_ADMIN_DESTROY_QP,
+                                       le32_to_cpu(query.object.number)),
+                     ==, RNIC_ST_OK);
+    g_assert_cmpuint(rnic_admin(r, &query, NULL), ==, RNIC_ST_INVALID_QP);
+    g_assert_cmpuint(rnic_admin(r, &modify, NULL), ==, RNIC_ST_INVALID_QP);
+    world_free(w);
+    rnic_shows("V9.2.5.1-17 V9.2.5.2-8 V9.2.6.1-3 V9.2.6.2-12 V9.2.6.7-2");
 }
 
 static void test_read_limits(void)
@@ -1150,7 +1337,7 @@ static void test_read_limits(void)
     sqe.create_qp.ord = 0;
     g_assert_cmpuint(rnic_admin(w->r, &sqe, NULL), ==, RNIC_ST_OK);
     world_free(w);
-    rnic_shows("V6.5-1 V6.5-2 V9.2.1.2-4");
+    rnic_shows("V6.5-1 V6.5-2 V9.2.1.2-4 V9.2.5.1-15");
 }
 
 /* The largest queues there are. */
@@ -1245,6 +1432,7 @@ int main(int argc, char **argv)
     qtest_add_func("rnic/admin/register-query", test_register_query);
     qtest_add_func("rnic/admin/page-list-levels", test_page_list_levels);
     qtest_add_func("rnic/admin/exhaustion", test_exhaustion);
+    qtest_add_func("rnic/admin/stale-handles", test_stale_handles);
     qtest_add_func("rnic/admin/read-limits", test_read_limits);
     qtest_add_func("rnic/admin/largest", test_largest);
     qtest_add_func("rnic/admin/cm-refused", test_cm_refused);
