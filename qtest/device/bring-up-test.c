@@ -145,6 +145,52 @@ static void test_enable_refused(void)
     }
     rnic_up(r);
     rnic_quit(r);
+    rnic_shows("V9.2.1.1-4 V9.2.1.1-5");
+}
+
+/*
+ * The RNIC handle is the function, and it is valid while STATUS says ENABLED: a
+ * command given at another time is not looked at, nor is it kept for later.
+ */
+static void test_not_enabled(void)
+{
+    Rnic *r = rnic_boot("", NULL);
+    struct rnic_admin_sqe nop = rnic_command(RNIC_ADMIN_ALLOC_PD);
+    uint64_t sq = rnic_alloc(r, 4096), cq = rnic_alloc(r, 4096);
+    SetUp setup = { 0, sq, cq, 16, 0, 0 };
+    uint8_t now[4096], zero[4096] = { };
+    struct rnic_admin_cqe cqe;
+
+    rnic_mem_write(r, sq, &nop, sizeof(nop));
+    for (int when = 0; when < 3; when++) {
+        /* Never opened; closed; closed after use. */
+        rnic_write64(r, RNIC_REG_ADMIN_SQ_BASE, sq);
+        rnic_write64(r, RNIC_REG_ADMIN_CQ_BASE, cq);
+        rnic_write32(r, RNIC_REG_ADMIN_DEPTH, 16);
+        rnic_write32(r, RNIC_REG_ADMIN_TAIL, 1);
+        rnic_settle(r);
+        g_assert_cmphex(rnic_read32(r, RNIC_REG_STATUS), ==, 0);
+        g_assert_cmphex(rnic_read32(r, RNIC_REG_ADMIN_TAIL), ==, 0);
+        rnic_mem_read(r, cq, now, sizeof(now));
+        g_assert_cmpmem(now, sizeof(now), zero, sizeof(zero));
+        if (when == 1) {
+            try_enable(r, &setup);
+            rnic_settle(r);
+            g_assert_cmphex(rnic_read32(r, RNIC_REG_STATUS), ==,
+                            RNIC_STATUS_ENABLED);
+            rnic_mem_read(r, cq, now, sizeof(now));
+            g_assert_cmpmem(now, sizeof(now), zero, sizeof(zero));
+            /* The same command, now that it is open. */
+            rnic_write32(r, RNIC_REG_ADMIN_TAIL, 1);
+            RNIC_UNTIL(r, (rnic_mem_read(r, cq, &cqe, sizeof(cqe)),
+                           cqe.flags));
+            g_assert_cmpuint(le16_to_cpu(cqe.status), ==, RNIC_ST_OK);
+            rnic_mem_fill(r, cq, 0, 4096);
+        }
+        rnic_reset(r);
+    }
+    rnic_quit(r);
+    rnic_shows("V9.2.1.3-2");
 }
 
 /* What was set before ENABLE stays; CONTROL has no way back but RESET. */
@@ -152,8 +198,10 @@ static void test_enabled_is_fixed(void)
 {
     Rnic *r = rnic_boot("", NULL);
     struct rnic_admin_sqe nop = rnic_command(RNIC_ADMIN_NOP);
+    uint32_t pd;
 
     rnic_enable(r, 4, RNIC_NO_VECTOR, 0);
+    pd = rnic_alloc_pd(r);
     rnic_write64(r, RNIC_REG_ADMIN_SQ_BASE, 0x1000);
     rnic_write64(r, RNIC_REG_ADMIN_CQ_BASE, 0x1000);
     rnic_write32(r, RNIC_REG_ADMIN_DEPTH, 1024);
@@ -170,8 +218,11 @@ static void test_enabled_is_fixed(void)
     for (int i = 0; i < 10; i++) {
         g_assert_cmpuint(rnic_admin(r, &nop, NULL), ==, RNIC_ST_OK);
     }
+    /* What the first opener has is there. */
+    g_assert_cmpuint(rnic_admin_object(r, RNIC_ADMIN_DEALLOC_PD, pd), ==,
+                     RNIC_ST_OK);
     rnic_quit(r);
-    rnic_shows("V5.1.2-2");
+    rnic_shows("V5.1.2-2 V9.2.1.1-3");
 }
 
 /* -------------------------------------------------------------------- FATAL */
@@ -328,6 +379,13 @@ static void check_reset(ResetFunction *reset)
     g_assert_cmpuint(le32_to_cpu(counters.cqs), ==, 0);
     g_assert_cmpuint(le32_to_cpu(counters.stags), ==, 0);
     g_assert_cmpuint(le32_to_cpu(counters.pds), ==, 1);
+    /* What was there before has no name any more. */
+    g_assert_cmpuint(rnic_admin_object(r, RNIC_ADMIN_DESTROY_QP, qp.number),
+                     ==, RNIC_ST_INVALID_QP);
+    g_assert_cmpuint(rnic_admin_object(r, RNIC_ADMIN_DESTROY_CQ, cq.number),
+                     ==, RNIC_ST_INVALID_CQ);
+    g_assert_cmpuint(rnic_admin_object(r, RNIC_ADMIN_DEALLOC_STAG, mr.stag),
+                     ==, RNIC_ST_INVALID_STAG);
     g_assert_cmpuint(le32_to_cpu(counters.eqs), ==, 3);
     g_assert_cmpuint(rnic_admin_object(r, RNIC_ADMIN_DESTROY_QP, qp.number),
                      ==, RNIC_ST_INVALID_QP);
@@ -340,6 +398,7 @@ static void check_reset(ResetFunction *reset)
 static void test_control_reset(void)
 {
     check_reset(rnic_reset);
+    rnic_shows("V5.1.2-1");
 }
 
 static void test_flr(void)
@@ -457,6 +516,7 @@ int main(int argc, char **argv)
     qtest_add_func("rnic/bring-up/manual", test_manual);
     qtest_add_func("rnic/bring-up/object-order", test_object_order);
     qtest_add_func("rnic/bring-up/enable-refused", test_enable_refused);
+    qtest_add_func("rnic/bring-up/not-enabled", test_not_enabled);
     qtest_add_func("rnic/bring-up/enabled-is-fixed", test_enabled_is_fixed);
     qtest_add_func("rnic/bring-up/fatal", test_fatal);
     qtest_add_func("rnic/bring-up/no-bus-master", test_no_bus_master);

@@ -208,7 +208,7 @@ static void test_flag_register(void)
     assert_remote(&w, &region, 0);
     assert_flag_lasts(&w, &region);
     world_cleanup(&w);
-    rnic_shows("V7.3.2.2-2");
+    rnic_shows("V7.3.2.2-2 V9.2.6.2-9");
 }
 
 static void test_flag_reregister(void)
@@ -646,11 +646,19 @@ static void assert_mode(bool block_mode)
     ConnectionOptions options = stag_options;
     StagRegion region, block;
     Connection *c;
+    uint8_t octet;
 
     options.features_off = block_mode ? 0 : RNIC_FEATURE_BLOCK_LIST;
     c = connection_new(&options);
+    /* ENABLE is what opens: with the mode that was asked for. */
+    g_assert_cmpint(!!(rnic_read64(c->r, RNIC_REG_DRIVER_FEATURES) &
+                       RNIC_FEATURE_BLOCK_LIST), ==, block_mode);
+    g_assert_cmpuint(le32_to_cpu(rnic_query_device(c->r).max_mr), >, 0);
     region = stag_region(c->r, 2);
     stag_register(c->r, &region);
+    stag_peer_writes(c, region.stag, region.va + 4096, "?", 1);
+    rnic_mem_read(c->r, region.bus[1], &octet, 1);
+    g_assert_cmphex(octet, ==, '?');
     block = region;
     block.page_shift = 0;
     block.block_size = 1000;
@@ -663,8 +671,6 @@ static void assert_mode(bool block_mode)
     g_assert_cmpuint(stag_try_register(c->r, &block), ==,
                      block_mode ? RNIC_ST_OK : RNIC_ST_UNSUPPORTED);
     if (block_mode) {
-        uint8_t octet;
-
         stag_peer_writes(c, block.stag, block.va + 1000, "!", 1);
         rnic_mem_read(c->r, block.bus[1], &octet, 1);
         g_assert_cmphex(octet, ==, '!');
@@ -676,7 +682,7 @@ static void test_modes(void)
 {
     assert_mode(false);
     assert_mode(true);
-    rnic_shows("V7.6.2-2");
+    rnic_shows("V5.1.2-3 V5.1.2-4 V7.6.2-2 V9-4 V9.2.1.1-1");
 }
 
 /* ------------------------------------------------------ ways to be Invalid */
