@@ -21,11 +21,19 @@ typedef struct World {
     struct rnic_counters before;
 } World;
 
-static void world_init(World *w)
+static void world_init_with(World *w, const char *properties)
 {
-    w->c = connection_new(&stag_options);
+    ConnectionOptions options = stag_options;
+
+    options.properties = properties;
+    w->c = connection_new(&options);
     w->r = w->c->r;
     w->before = rnic_query_counters(w->r);
+}
+
+static void world_init(World *w)
+{
+    world_init_with(w, stag_options.properties);
 }
 
 static void world_cleanup(World *w)
@@ -50,6 +58,41 @@ static void assert_maps(World *w, uint32_t stag, uint64_t to, uint64_t bus)
     octet += octet == 255 ? 2 : 1;
     stag_peer_writes(w->c, stag, to, &octet, 1);
     g_assert_cmphex(octet_at(w, bus), ==, octet);
+}
+
+/* What was registered is what QUERY_MR tells. */
+static void assert_as_registered(World *w, const StagRegion *region)
+{
+    struct rnic_mr_attr attr = stag_query_mr(w->r, region->stag);
+
+    g_assert_cmphex(le32_to_cpu(attr.stag), ==, region->stag);
+    g_assert_cmphex(region->stag & 0xff, ==, region->key);
+    g_assert_cmphex(le32_to_cpu(attr.pdn), ==, region->pd);
+    g_assert_cmphex(le64_to_cpu(attr.length), ==, region->length);
+    g_assert_cmphex(le64_to_cpu(attr.first_byte_offset), ==, region->offset);
+    g_assert_cmphex(le32_to_cpu(attr.access), ==, region->access);
+    if (!(region->access & ZB)) {
+        g_assert_cmphex(le64_to_cpu(attr.va), ==, region->va);
+    }
+    g_assert_cmpuint(le32_to_cpu(attr.page_count), ==, region->count);
+    g_assert_cmpuint(le32_to_cpu(attr.max_pages), >=, region->count);
+    g_assert_cmpuint(le32_to_cpu(attr.max_pages), ==, region->granted);
+    g_assert_cmpuint(attr.remote_access, ==, !region->local_only);
+    g_assert_cmpuint(attr.valid, ==, 1);
+}
+
+/* No source of a Send; all is new afterwards. */
+static void assert_no_local_use(World *w, uint32_t stag, uint64_t to)
+{
+    RnicWr wr = { .opcode = RNIC_SQ_SEND, .num_sge = 1 };
+
+    wr.sge[0].stag = cpu_to_le32(stag);
+    wr.sge[0].to = cpu_to_le64(to);
+    wr.sge[0].length = cpu_to_le32(1);
+    rnic_post_send(w->r, &w->c->qp, &wr);
+    rnic_expect_cqe(w->r, &w->c->send_cq, 0, RNIC_WC_INVALID_STAG);
+    wire_expect_terminate(w->c->peer, 0);
+    stag_reconnect(w->c);
 }
 
 /* ------------------------------------------------------------ shared: life */
@@ -80,6 +123,9 @@ static void test_shared(void)
     g_assert_cmphex(le64_to_cpu(after.va), ==, other.va);
     g_assert_cmphex(after.length, ==, before.length);
     g_assert_cmphex(after.page_count, ==, before.page_count);
+    g_assert_cmphex(other.stag >> 8, !=, source.stag >> 8);
+    g_assert_cmphex(other.stag & 0xff, ==, 0xee);
+    g_assert_cmphex(after.stag, ==, cpu_to_le32(other.stag));
 
     rnic_pattern(data, sizeof(data), 5);
     stag_peer_writes(w.c, source.stag, source.va, data, sizeof(data));
@@ -145,6 +191,11 @@ static void test_shared_own(void)
     stag_share(w.r, read.stag, &foreign);
     g_assert_cmphex(le32_to_cpu(stag_query_mr(w.r, foreign.stag).pdn), ==,
                     pd);
+    g_assert_cmphex(le64_to_cpu(stag_query_mr(w.r, foreign.stag).length), ==,
+                    source.length);
+    g_assert_cmphex(le64_to_cpu(stag_query_mr(w.r, read.stag).length), ==,
+                    source.length);
+    stag_peer_reads(w.c, read.stag, source.length - 1, got, 1);
     stag_peer_write_refused(w.c, foreign.stag, foreign.va, 1, 0x1102);
     wr.sge[0].stag = cpu_to_le32(foreign.stag);
     wr.sge[0].to = cpu_to_le64(foreign.va);
@@ -159,7 +210,7 @@ static void test_shared_own(void)
     stag_peer_reads(w.c, read.stag, 4, got, 4);
     stag_dealloc(w.r, read.stag);
     world_cleanup(&w);
-    rnic_shows("V7.3.2.4-7 V7.6.1.2-2");
+    rnic_shows("V7.3.2.4-7 V7.6.1.2-2 V9.2.6.6-3");
 }
 
 static void test_shared_refused(void)
@@ -225,7 +276,7 @@ static void test_shared_refused(void)
     REFUSED(source.stag, RNIC_ST_INVALID_STAG);
 #undef REFUSED
     world_cleanup(&w);
-    rnic_shows("V7.3.2.4-1 V7.3.2.4-3 V7.3.2.4-5 V7.2.1-11");
+    rnic_shows("V7.3.2.4-1 V7.3.2.4-3 V7.3.2.4-5 V7.2.1-11 V9.2.6.6-5");
 }
 
 /* Always Valid: neither reregistered, fast-registered nor invalidated. */
@@ -233,14 +284,28 @@ static void test_shared_for_ever(void)
 {
     World w;
     StagRegion regions[2], again;
+    struct rnic_mr_attr before, after;
+    StagBind bind;
     RnicWr wr = { .opcode = RNIC_SQ_RDMA_READ_INVALIDATE, .num_sge = 1,
                   .flags = RNIC_WQE_SIGNALED, .remote_stag = 9 };
 
     world_init(&w);
     regions[0] = stag_region(w.r, 2);
     stag_register(w.r, &regions[0]);
+    bind = stag_window(stag_alloc_mw(w.r, w.r->pd, 1), &regions[0],
+                       regions[0].va + 1, 1, RW);
+    g_assert_cmpuint(stag_bind(w.c, &bind), ==, RNIC_WC_SUCCESS);
+    before = stag_query_mr(w.r, regions[0].stag);
+    g_assert_cmpuint(le32_to_cpu(before.bound_windows), ==, 1);
     regions[1] = regions[0];
     stag_share(w.r, regions[0].stag, &regions[1]);
+    /* Shared is all that the first one has become. */
+    after = stag_query_mr(w.r, regions[0].stag);
+    g_assert_cmpint(after.kind, ==, RNIC_STAG_SHARED_MR);
+    after.kind = before.kind;
+    g_assert_cmpmem(&after, sizeof(after), &before, sizeof(before));
+    assert_maps(&w, bind.mw, bind.va, regions[0].bus[0] + 1);
+    stag_dealloc(w.r, bind.mw);
     for (int i = 0; i < 2; i++) {
         StagRegion *region = &regions[i];
         struct rnic_cqe cqe;
@@ -291,7 +356,7 @@ static void test_shared_for_ever(void)
     assert_maps(&w, regions[0].stag, regions[0].va, regions[0].bus[0]);
     stag_dealloc(w.r, regions[0].stag);
     world_cleanup(&w);
-    rnic_shows("V7.2.2-5 V7.3.2.5-2 V7.8-2 V7.8-3 V7.8-4");
+    rnic_shows("V7.2.2-5 V7.3.2.5-2 V7.8-2 V7.8-3 V7.8-4 V9.2.6.6-2");
 }
 
 /* ------------------------------------------------------------- reregister */
@@ -318,8 +383,13 @@ static void test_reregister(void)
                                          RNIC_REREGISTER_ACCESS), ==,
                      RNIC_ST_OK);
     assert_maps(&w, region.stag, region.va + 5, region.bus[0] + 5);
+    /* The same index, so that the old key is what dies. */
+    g_assert_cmphex(old >> 8, ==, region.stag >> 8);
+    g_assert_cmphex(region.stag & 0xff, ==, region.key);
     g_assert_cmphex(old, !=, region.stag);
     stag_peer_write_refused(w.c, old, region.va, 1, 0x1100);
+    stag_peer_read_refused(w.c, old, region.va, 1, 0x0100);
+    assert_no_local_use(&w, old, region.va);
     region.access = LR | LW | RR;
     g_assert_cmpuint(stag_try_reregister(w.r, &region,
                                          RNIC_REREGISTER_ACCESS), ==,
@@ -387,7 +457,7 @@ static void test_reregister(void)
     stag_dealloc(w.r, moved.stag);
     world_cleanup(&w);
     rnic_shows("V7.2-2 V7.3.2.3-3 V7.3.2.3-5 V7.3.2.3-8 V7.3.2.3-10 "
-               "V7.3.2.3-11 V7.3.1.1-1");
+               "V7.3.2.3-11 V7.3.1.1-1 V9.2.6.5-1 V9.2.6.5-2");
 }
 
 /* From Invalid: fresh, and invalidated; and then Fast-Register of the size. */
@@ -432,13 +502,24 @@ static void test_reregister_invalid(void)
 static void test_reregister_bad_stag(void)
 {
     World w;
-    StagRegion region, copy;
+    StagRegion region, copy, shared[2];
+    StagBind bind;
     struct rnic_mr_attr before, after;
-    uint32_t stags[] = { 0, STAG_UNKNOWN, 0xffffffff };
+    uint32_t stags[] = { 0, STAG_UNKNOWN, 0xffffffff, 0, 0, 0 };
 
     world_init(&w);
     region = stag_region(w.r, 2);
     stag_register(w.r, &region);
+    shared[0] = stag_region(w.r, 1);
+    stag_register(w.r, &shared[0]);
+    bind = stag_window(stag_alloc_mw(w.r, w.r->pd, 1), &shared[0],
+                       shared[0].va, 1, RW);
+    g_assert_cmpuint(stag_bind(w.c, &bind), ==, RNIC_WC_SUCCESS);
+    shared[1] = shared[0];
+    stag_share(w.r, shared[0].stag, &shared[1]);
+    stags[3] = bind.mw;
+    stags[4] = shared[0].stag;
+    stags[5] = shared[1].stag;
     before = stag_query_mr(w.r, region.stag);
     for (unsigned i = 0; i < G_N_ELEMENTS(stags); i++) {
         copy = region;
@@ -450,9 +531,15 @@ static void test_reregister_bad_stag(void)
     after = stag_query_mr(w.r, region.stag);
     g_assert_cmpmem(&after, sizeof(after), &before, sizeof(before));
     assert_maps(&w, region.stag, region.va, region.bus[0]);
+    assert_maps(&w, bind.mw, bind.va, shared[0].bus[0]);
+    assert_maps(&w, shared[0].stag, shared[0].va, shared[0].bus[0]);
+    assert_maps(&w, shared[1].stag, shared[1].va + 1, shared[0].bus[0] + 1);
+    stag_dealloc(w.r, bind.mw);
+    stag_dealloc(w.r, shared[0].stag);
+    stag_dealloc(w.r, shared[1].stag);
     stag_dealloc(w.r, region.stag);
     world_cleanup(&w);
-    rnic_shows("V7.3.2.3-1 V7.3.2.3-6");
+    rnic_shows("V7.3.2.3-1 V7.3.2.3-6 V9.2.6.5-4");
 }
 
 /* Any other failure: the region is gone, with all it held. */
@@ -475,10 +562,11 @@ static void test_reregister_gone(void)
         { "entry", RNIC_REREGISTER_TRANSLATION, RNIC_ST_INVALID_PBL_ENTRY },
         { "no pages", RNIC_REREGISTER_TRANSLATION, RNIC_ST_INVALID_PBL_SIZE },
         { "change", 8, RNIC_ST_INVALID_MODIFIER },
+        { "no room", STAG_CHANGE_ALL, RNIC_ST_INSUFFICIENT_RESOURCES },
     };
     World w;
 
-    world_init(&w);
+    world_init_with(&w, ",max-mr-pages=80");    /* 64 of them c->mr's */
     for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
         StagRegion region = stag_region(w.r, 2), bad;
 
@@ -493,6 +581,10 @@ static void test_reregister_gone(void)
         bad.page_shift = i == 6 ? 11 : 12;
         bad.bus[1] += i == 7 ? 8 : 0;
         bad.count = i == 8 ? 0 : 2;
+        if (cases[i].status == RNIC_ST_INSUFFICIENT_RESOURCES) {
+            bad = stag_region(w.r, 20);
+            bad.stag = region.stag;
+        }
         g_assert_cmpuint(stag_try_reregister(w.r, &bad, cases[i].change), ==,
                          cases[i].status);
         g_assert_false(stag_exists(w.r, region.stag));
@@ -500,9 +592,144 @@ static void test_reregister_gone(void)
                          RNIC_ST_INVALID_STAG);
         stag_assert_no_leak(w.r, &w.before);
         stag_peer_write_refused(w.c, region.stag, region.va, 1, 0x1100);
+        assert_no_local_use(&w, region.stag, region.va);
     }
     world_cleanup(&w);
-    rnic_shows("V7.3.2.3-7");
+    rnic_shows("V7.3.2.3-7 V9.2.6.5-5");
+}
+
+/* QUERY_MR after whatever makes an STag, and after whatever changes one. */
+static void test_query(void)
+{
+    World w;
+    StagRegion region, shared;
+    struct rnic_mr_attr attr;
+
+    world_init(&w);
+    region = stag_region(w.r, 2);
+    for (int remote = 0; remote < 2; remote++) {
+        uint32_t stag = stag_alloc(w.r, w.r->pd, 3, 0x44, remote);
+
+        attr = stag_query_mr(w.r, stag);
+        g_assert_cmphex(le32_to_cpu(attr.pdn), ==, w.r->pd);
+        g_assert_cmpint(attr.valid, ==, 0);
+        g_assert_cmpint(attr.kind, ==, RNIC_STAG_MR);
+        g_assert_cmpint(attr.remote_access, ==, remote);
+        g_assert_cmpuint(le32_to_cpu(attr.max_pages), >=, 3);
+        region.stag = stag;
+        region.granted = le32_to_cpu(attr.max_pages);
+        region.local_only = !remote;
+        region.access = remote ? LR | LW | RR | MB : LW;
+        region.key = 0x45 + remote;
+        region.stag = (stag & ~0xff) | region.key;
+        g_assert_cmpuint(stag_fast_register(w.c, &region), ==,
+                         RNIC_WC_SUCCESS);
+        assert_as_registered(&w, &region);
+        g_assert_cmpint(stag_query_mr(w.r, stag).kind, ==, RNIC_STAG_MR);
+        if (!remote) {
+            g_assert_cmpuint(stag_invalidate(w.c, region.stag), ==,
+                             RNIC_WC_SUCCESS);
+        } else {
+            connection_recv(w.c, 1, 0, 0);
+            wire_put_send(w.c->peer, WIRE_SEND_INVALIDATE, region.stag, NULL,
+                          0);
+            rnic_expect_cqe(w.r, &w.c->recv_cq, 1, RNIC_WC_SUCCESS);
+        }
+        attr = stag_query_mr(w.r, stag);
+        g_assert_cmpint(attr.valid, ==, 0);
+        g_assert_cmpint(attr.remote_access, ==, remote);
+        g_assert_cmphex(le32_to_cpu(attr.pdn), ==, w.r->pd);
+        stag_dealloc(w.r, stag);
+    }
+    /* The five access controls one after the other: each shows, alone. */
+    region = stag_region(w.r, 2);
+    stag_register(w.r, &region);
+    for (unsigned i = 0; i < 5; i++) {
+        static const uint32_t rights[] = { LR, LW, LR | RR, LW | RW, LR | MB };
+
+        region.access = rights[i];
+        region.key = 0x50 + i;
+        g_assert_cmpuint(stag_try_reregister(w.r, &region, STAG_CHANGE_ALL),
+                         ==, RNIC_ST_OK);
+        assert_as_registered(&w, &region);
+        g_assert_cmpint(stag_query_mr(w.r, region.stag).kind, ==,
+                        RNIC_STAG_MR);
+    }
+    shared = region;
+    shared.access = LW | ZB;
+    shared.key = 0x77;
+    stag_share(w.r, region.stag, &shared);
+    shared.granted = le32_to_cpu(stag_query_mr(w.r, shared.stag).max_pages);
+    assert_as_registered(&w, &shared);
+    assert_as_registered(&w, &region);
+    g_assert_cmpint(stag_query_mr(w.r, region.stag).kind, ==,
+                    RNIC_STAG_SHARED_MR);
+    g_assert_cmpint(stag_query_mr(w.r, shared.stag).kind, ==,
+                    RNIC_STAG_SHARED_MR);
+    stag_dealloc(w.r, region.stag);
+    stag_dealloc(w.r, shared.stag);
+    world_cleanup(&w);
+    rnic_shows("V9.2.6.3-1 V9.2.6.3-2");
+}
+
+/* Of whatever origin, in whatever state: gone, for both sides. */
+static void test_dealloc_any(void)
+{
+    enum { ALLOCATED, FAST_REGISTERED, REGISTERED, INVALIDATED, REREGISTERED,
+           SHARED, WINDOW, BOUND_WINDOW, KINDS };
+    World w;
+
+    world_init(&w);
+    for (int kind = 0; kind < KINDS; kind++) {
+        StagRegion region = stag_region(w.r, 1), other;
+        StagBind bind;
+        uint32_t stag;
+
+        rnic_mem_fill(w.r, region.bus[0], 0x5c, 4096);
+        if (kind == ALLOCATED || kind == FAST_REGISTERED) {
+            region.stag = stag_alloc(w.r, w.r->pd, 1, region.key, true);
+        } else {
+            stag_register(w.r, &region);
+        }
+        other = region;
+        stag = region.stag;
+        switch (kind) {
+        case FAST_REGISTERED:
+            g_assert_cmpuint(stag_fast_register(w.c, &region), ==,
+                             RNIC_WC_SUCCESS);
+            break;
+        case INVALIDATED:
+            g_assert_cmpuint(stag_invalidate(w.c, stag), ==, RNIC_WC_SUCCESS);
+            break;
+        case REREGISTERED:
+            g_assert_cmpuint(stag_try_reregister(w.r, &region,
+                                                 STAG_CHANGE_ALL),
+                             ==, RNIC_ST_OK);
+            break;
+        case SHARED:
+            stag_share(w.r, region.stag, &other);
+            stag = other.stag;
+            break;
+        case WINDOW:
+        case BOUND_WINDOW:
+            stag = stag_alloc_mw(w.r, w.r->pd, 7);
+            bind = stag_window(stag, &region, region.va, 1, RR | RW);
+            if (kind == BOUND_WINDOW) {
+                g_assert_cmpuint(stag_bind(w.c, &bind), ==, RNIC_WC_SUCCESS);
+            }
+        }
+        stag_dealloc(w.r, stag);
+        g_assert_false(stag_exists(w.r, stag));
+        stag_peer_write_refused(w.c, stag, region.va, 1, 0x1100);
+        stag_peer_read_refused(w.c, stag, region.va, 1, 0x0100);
+        assert_no_local_use(&w, stag, region.va);
+        g_assert_cmphex(octet_at(&w, region.bus[0]), ==, 0x5c);
+        if (stag != region.stag) {
+            stag_dealloc(w.r, region.stag);
+        }
+    }
+    world_cleanup(&w);
+    rnic_shows("V9.2.6.4-1");
 }
 
 static void test_reregister_loop(void)
@@ -633,9 +860,15 @@ static void test_remote_access_flag(void)
         g_assert_cmpint(stag_query_mr(w.r, copy.stag).remote_access, ==, 1);
     }
     stag_dealloc(w.r, copy.stag);       /* in state Invalid */
+    /* Allocated with the flag: every right, from the first. */
+    copy.stag = stag_alloc(w.r, w.r->pd, 2, 0x32, true);
+    copy.access = LR | LW | RR | RW;
+    g_assert_cmpuint(stag_fast_register(w.c, &copy), ==, RNIC_WC_SUCCESS);
+    assert_maps(&w, copy.stag, copy.va, copy.bus[0]);
+    stag_dealloc(w.r, copy.stag);       /* in state Valid */
     world_cleanup(&w);
-    rnic_shows("V7.3.2.1-3 V7.3.2.1-4 V7.3.2.5-8 V7.3.2.5-9 V7.3.2.5-10 "
-               "V7.4-2");
+    rnic_shows("V9.2.6.1-2 V9.3.1.1-20 V7.3.2.1-3 V7.3.2.1-4 V7.3.2.5-8 "
+               "V7.3.2.5-9 V7.3.2.5-10 V7.4-2");
 }
 
 /* One of two over the same pages goes: nothing happens to the other. */
@@ -674,6 +907,7 @@ static void test_every_bit(void)
     world_init(&w);
     region = stag_region(w.r, 1);
     stag_register(w.r, &region);
+    g_assert_cmphex(region.stag & 0xff, ==, region.key);
     for (unsigned bit = 0; bit < 32; bit++) {
         uint32_t stag = region.stag ^ 1u << bit;
         RnicWr wr = { .flags = RNIC_WQE_SIGNALED, .num_sge = 1,
@@ -694,7 +928,7 @@ static void test_every_bit(void)
     assert_maps(&w, region.stag, region.va, region.bus[0]);
     stag_dealloc(w.r, region.stag);
     world_cleanup(&w);
-    rnic_shows("V7.4-4 V7.2-1");
+    rnic_shows("V7.4-4 V7.2-1 V9.2.6.2-2");
 }
 
 /* ------------------------------------------------------------ block lists */
@@ -765,7 +999,7 @@ static void test_blocks(void)
         stag_dealloc(w.r, region.stag);
     }
     world_cleanup(&w);
-    rnic_shows("V7.6.2.2-1 V7.6.2.2-2");
+    rnic_shows("V7.6.2.2-1 V7.6.2.2-2 V9.2.6.2-4");
 }
 
 /* Far more blocks than one call of the host's takes, in one segment. */
@@ -925,7 +1159,29 @@ static void test_blocks_change(void)
     stag_dealloc(w.r, blocks.stag);
     assert_maps(&w, shared.stag, 8000, region.bus[0] + 3);
     stag_dealloc(w.r, shared.stag);
+
+    /* The Remote Access Flag changes too; rules are those of REGISTER_MR. */
+    region = stag_region(w.r, 2);
+    region.access = LR | LW;
+    region.local_only = true;
+    stag_register(w.r, &region);
+    stag_peer_write_refused(w.c, region.stag, region.va, 1, 0x1102);
+    region.access = LR | LW | RW;
+    region.local_only = false;
+    g_assert_cmpuint(stag_try_reregister(w.r, &region, STAG_CHANGE_ALL), ==,
+                     RNIC_ST_OK);
+    g_assert_cmpint(stag_query_mr(w.r, region.stag).remote_access, ==, 1);
+    assert_maps(&w, region.stag, region.va, region.bus[0]);
+    region.access = LR | RW;
+    g_assert_cmpuint(stag_try_reregister(w.r, &region, STAG_CHANGE_ALL), ==,
+                     RNIC_ST_INVALID_ACCESS_RIGHTS);
+    region.access = LR | LW | RW;
+    stag_register(w.r, &region);
+    region.page_shift = 11;
+    g_assert_cmpuint(stag_try_reregister(w.r, &region, STAG_CHANGE_ALL), ==,
+                     RNIC_ST_INVALID_PBL_SIZE);
     world_cleanup(&w);
+    rnic_shows("V9.2.6.5-6");
 }
 
 /* ------------------------------------------------------------- page sizes */
@@ -986,6 +1242,9 @@ static void test_page_sizes(void)
 static void test_alignment(void)
 {
     World w;
+    RnicWr wr = { .opcode = RNIC_SQ_SEND, .flags = RNIC_WQE_SIGNALED,
+                  .num_sge = 1 };
+    uint32_t msn = 0;
 
     world_init(&w);
     for (unsigned i = 0; i < 24; i++) {
@@ -999,22 +1258,33 @@ static void test_alignment(void)
         data = g_malloc(region.length);
         got = g_malloc(region.length);
         stag_register(w.r, &region);
+        assert_as_registered(&w, &region);
         rnic_pattern(data, region.length, i);
         stag_peer_writes(w.c, region.stag, region.va, data, region.length);
         rnic_mem_read(w.r, region.bus[0] + offset, got, region.length);
         g_assert_cmpmem(got, region.length, data, region.length);
         g_assert_cmphex(octet_at(&w, region.bus[0] + offset +
                                      region.length), ==, 0);
+        wr.sge[0].stag = cpu_to_le32(region.stag);
+        wr.sge[0].to = cpu_to_le64(region.va);
+        wr.sge[0].length = cpu_to_le32(region.length);
+        rnic_post_send(w.r, &w.c->qp, &wr);
+        memset(got, 0, region.length);
+        g_assert_cmpuint(wire_get_send(w.c->peer, WIRE_SEND, ++msn, got,
+                                       region.length), ==, region.length);
+        g_assert_cmpmem(got, region.length, data, region.length);
+        rnic_expect_cqe(w.r, &w.c->send_cq, 0, RNIC_WC_SUCCESS);
         if (i % 4 == 0) {
             stag_peer_write_refused(w.c, region.stag, region.va - 1, 1,
                                     0x1101);
             stag_peer_write_refused(w.c, region.stag,
                                     region.va + region.length, 1, 0x1101);
+            msn = 0;                    /* of a new stream */
         }
         stag_dealloc(w.r, region.stag);
     }
     world_cleanup(&w);
-    rnic_shows("V7.6.1.1-2");
+    rnic_shows("V7.6.1.1-2 V9.2.6.2-1");
 }
 
 /* ------------------------------------------------------------ what it takes */
@@ -1102,7 +1372,7 @@ static void test_no_room_needed(void)
 static void test_stags_exhausted(void)
 {
     Rnic *r = rnic_boot_up(",max-mr=4");
-    struct rnic_counters before = rnic_query_counters(r);
+    struct rnic_counters before = rnic_query_counters(r), after;
     StagRegion region = stag_region(r, 1), other;
     struct rnic_admin_sqe sqe = rnic_command(RNIC_ADMIN_ALLOC_STAG);
 
@@ -1130,14 +1400,25 @@ static void test_stags_exhausted(void)
     }
     /* A share that failed has changed nothing, nor has its source's kind. */
     stag_register(r, &region);
-    for (int i = 0; i < 3; i++) {
-        stag_alloc_mw(r, r->pd, 0);
-    }
+    g_assert_cmpuint(stag_try_share(r, stag_alloc_mw(r, r->pd, 0), &other), ==,
+                     RNIC_ST_INVALID_STAG);
+    g_assert_cmpuint(stag_try_share(r, stag_alloc(r, r->pd, 1, 1, true),
+                                    &other), ==, RNIC_ST_INVALID_STAG);
+    g_assert_cmpuint(stag_try_share(r, STAG_UNKNOWN, &other), ==,
+                     RNIC_ST_INVALID_STAG);
+    other.pd = 0x7777;
+    g_assert_cmpuint(stag_try_share(r, region.stag, &other), ==,
+                     RNIC_ST_INVALID_PD);
+    other.pd = region.pd;
+    stag_alloc_mw(r, r->pd, 0);
+    after = rnic_query_counters(r);
+    g_assert_cmpuint(le32_to_cpu(after.stags), ==, 4);
     g_assert_cmpuint(stag_try_share(r, region.stag, &other), ==,
                      RNIC_ST_INSUFFICIENT_RESOURCES);
     g_assert_cmpint(stag_query_mr(r, region.stag).kind, ==, RNIC_STAG_MR);
+    g_assert_cmpint(stag_query_mr(r, region.stag).valid, ==, 1);
     rnic_quit(r);
-    rnic_shows("V7.2.1-2");
+    rnic_shows("V7.2.1-2 V9.2.6.6-6");
 }
 
 int main(int argc, char **argv)
@@ -1152,6 +1433,8 @@ int main(int argc, char **argv)
     qtest_add_func("rnic/region/reregister-bad-stag",
                    test_reregister_bad_stag);
     qtest_add_func("rnic/region/reregister-gone", test_reregister_gone);
+    qtest_add_func("rnic/region/query", test_query);
+    qtest_add_func("rnic/region/dealloc-any", test_dealloc_any);
     qtest_add_func("rnic/region/reregister-loop", test_reregister_loop);
     qtest_add_func("rnic/region/sink-reregistered", test_sink_reregistered);
     qtest_add_func("rnic/region/remote-access-flag",
