@@ -212,7 +212,7 @@ static void test_bounds(void)
     check_bounds(&w, ZB);
     world_cleanup(&w);
     rnic_shows("V7.10.2-1 V7.10.2-6 V7.10.3-1 V7.10.6.2-1 V7.10.6.2-3 "
-               "V7.10.6.2-7 V7.10.2-9 V7.5.2-1 V7.1-2");
+               "V7.10.6.2-7 V7.10.2-9 V7.5.2-1 V7.1-2 V9.3.1.1-15");
 }
 
 /* Sub-ranges across pages, the whole region, one octet, none. */
@@ -248,8 +248,19 @@ static void test_ranges(void)
                                 (i & 1 ? 0 : bind.va) + length, 1, 0x1101);
         invalidate_ok(&w, bind.mw);
     }
+    /* One octet past the end, from the middle and from the end. */
+    for (unsigned i = 0; i < 2; i++) {
+        StagBind bind = usual(&w);
+
+        bind.va = w.mr.va + (i ? 16383 : 5000);
+        bind.length = i ? 2 : 16384 - 5000 + 1;
+        g_assert_cmpuint(stag_bind(w.c, &bind), ==, RNIC_WC_BASE_BOUNDS);
+        wire_expect_terminate(w.c->peer, 0);
+        stag_reconnect(w.c);
+        assert_unbound(&w);
+    }
     world_cleanup(&w);
-    rnic_shows("V7.10.6.1-8");
+    rnic_shows("V7.10.6.1-8 V9.3.1.1-17");
 }
 
 /* Every key but the one bound is refused; the index stays. */
@@ -283,6 +294,40 @@ static void test_keys(void)
     rnic_shows("V7.10.2-10 V7.2-3 V7.10.4-3");
 }
 
+/* A source needs local read, a receive local write. */
+static void assert_local_rights(World *w, const StagRegion *mr)
+{
+    Connection *c = w->c;
+    RnicWr wr = { .opcode = RNIC_SQ_SEND, .num_sge = 1 };
+
+    wr.sge[0].stag = cpu_to_le32(mr->stag);
+    wr.sge[0].to = cpu_to_le64(mr->va);
+    wr.sge[0].length = cpu_to_le32(1);
+    if (!(mr->access & LR)) {
+        rnic_post_send(c->r, &c->qp, &wr);
+        wire_expect_terminate(c->peer, 0);
+        rnic_expect_cqe(c->r, &c->send_cq, 0, RNIC_WC_ACCESS_VIOLATION);
+        stag_reconnect(c);
+    }
+    if (!(mr->access & LW)) {
+        rnic_post_recv(c->r, &c->qp, 6, 1, wr.sge);
+        wire_put_send(c->peer, WIRE_SEND, 0, "x", 1);
+        wire_expect_terminate(c->peer, 0);
+        rnic_expect_cqe(c->r, &c->recv_cq, 6, RNIC_WC_ACCESS_VIOLATION);
+        stag_reconnect(c);
+    }
+}
+
+static void assert_queried(const World *w, const StagBind *bind)
+{
+    struct rnic_mr_attr attr = stag_query_mw(w->r, w->mw);
+
+    g_assert_cmpint(attr.valid, ==, 1);
+    g_assert_cmphex(le32_to_cpu(attr.stag), ==, bind->mw);
+    g_assert_cmphex(le32_to_cpu(attr.access), ==, bind->access);
+    g_assert_cmphex(le32_to_cpu(attr.pdn), ==, w->r->pd);
+}
+
 /* Figure 20, and what the rights then permit. */
 static void test_rights(void)
 {
@@ -291,6 +336,8 @@ static void test_rights(void)
     uint8_t octet = 7;
 
     world_init(&w);
+    g_assert_cmpint(stag_query_mw(w.r, w.mw).valid, ==, 0);
+    g_assert_cmphex(le32_to_cpu(stag_query_mw(w.r, w.mw).pdn), ==, w.r->pd);
     for (unsigned l = 0; l < G_N_ELEMENTS(locals); l++) {
         for (unsigned remote = 0; remote < 4; remote++) {
             bool rr = remote & 1, rw = remote & 2;
@@ -301,18 +348,22 @@ static void test_rights(void)
 
             mr.access = locals[l] | MB;
             stag_register(w.r, &mr);
-            bind = stag_window(w.mw, &mr, mr.va, 16,
-                               (rr ? RR : 0) | (rw ? RW : 0));
+            bind = stag_window((w.mw & ~0xffu) | (l << 4 | remote), &mr,
+                               mr.va, 16, (rr ? RR : 0) | (rw ? RW : 0));
             g_assert_cmpuint(stag_bind(w.c, &bind), ==,
                              good ? RNIC_WC_SUCCESS
                                   : RNIC_WC_ACCESS_VIOLATION);
             if (!good) {
                 wire_expect_terminate(w.c->peer, 0);
                 stag_reconnect(w.c);
+                if (!remote) {
+                    assert_local_rights(&w, &mr);
+                }
                 g_assert_cmpint(stag_query_mw(w.r, w.mw).valid, ==, 0);
                 stag_dealloc(w.r, mr.stag);
                 continue;
             }
+            assert_queried(&w, &bind);
             if (rr) {
                 stag_peer_reads(w.c, bind.mw, bind.va, &octet, 1);
             } else {
@@ -325,12 +376,17 @@ static void test_rights(void)
             }
             /* The region itself gives the peer nothing. */
             stag_peer_write_refused(w.c, mr.stag, mr.va, 1, 0x1102);
+            stag_peer_read_refused(w.c, mr.stag, mr.va, 1, 0x0102);
             invalidate_ok(&w, bind.mw);
+            g_assert_cmpint(stag_query_mw(w.r, w.mw).valid, ==, 0);
+            g_assert_cmphex(le32_to_cpu(stag_query_mw(w.r, w.mw).pdn), ==,
+                            w.r->pd);
             stag_dealloc(w.r, mr.stag);
         }
     }
     world_cleanup(&w);
-    rnic_shows("V7.10.2-8 V7.10.2-9 V7.10.6.1-6 V7.10.6.2-4");
+    rnic_shows("V7.10.2-8 V7.10.2-9 V7.10.6.1-6 V7.10.6.2-4 V9.2.6.8-1 "
+               "V9.3.1.1-16 V9.5.2-8");
 }
 
 /*
@@ -361,23 +417,48 @@ static void test_no_rights(void)
     connection_free(w.c);
 }
 
-/* A window with less than its region: it counts, the region's do not. */
+/* A window counts by itself: with less than its region has, and with more. */
 static void test_rights_of_window_only(void)
 {
     World w;
     StagBind bind;
+    StagRegion local;
+    uint64_t end;
     uint8_t got;
 
     world_init_rights(&w, LR | LW | RR | RW | MB);
+    end = w.mr.va + w.mr.length;
     bind = usual(&w);
     bind.access = RR;
     bind_ok(&w, &bind);
     stag_peer_reads(w.c, bind.mw, bind.va, &got, 1);
     stag_peer_write_refused(w.c, bind.mw, bind.va, 1, 0x1102);
+    stag_peer_read_refused(w.c, bind.mw, bind.va - 1, 1, 0x0101);
+    stag_peer_read_refused(w.c, bind.mw, bind.va + 99, 2, 0x0101);
     stag_peer_writes(w.c, w.mr.stag, bind.va, "x", 1);
+    /* The region's own end, for what names the region. */
+    stag_peer_writes(w.c, w.mr.stag, end - 1, "y", 1);
+    stag_peer_reads(w.c, w.mr.stag, end - 1, &got, 1);
+    g_assert_cmphex(got, ==, 'y');
+    stag_peer_write_refused(w.c, w.mr.stag, end - 1, 2, 0x1101);
+    stag_peer_read_refused(w.c, w.mr.stag, end, 1, 0x0101);
     invalidate_ok(&w, bind.mw);
+
+    /* More than the region: the peer may write through it alone. */
+    local = w.mr;
+    local.access = LR | LW | MB;
+    stag_register(w.r, &local);
+    bind = stag_window(w.mw, &local, local.va + 10, 20, RW);
+    bind_ok(&w, &bind);
+    stag_peer_write_refused(w.c, local.stag, local.va + 10, 1, 0x1102);
+    wire_put_write(w.c->peer, bind.mw, bind.va, "z", 1);
+    RNIC_UNTIL(w.r, (rnic_mem_read32(w.r, local.bus[0] + 10) & 0xff) == 'z');
+    stag_peer_write_refused(w.c, bind.mw, bind.va - 1, 1, 0x1101);
+    stag_peer_write_refused(w.c, bind.mw, bind.va + 20, 1, 0x1101);
+    invalidate_ok(&w, bind.mw);
+    stag_dealloc(w.r, local.stag);
     world_cleanup(&w);
-    rnic_shows("V7.10.6.2-4");
+    rnic_shows("V7.10.6.2-4 V8.1.2.2-4 V8.1.2.2-10 V8.1.2.3.1-1");
 }
 
 static void set_enables(Connection *c, uint32_t enables)
@@ -483,6 +564,12 @@ SPOIL(mw_valid)
     bind->mw ^= 1;
 }
 
+SPOIL(mr_gone)
+{
+    bind->mr = other_region(w, w->r->pd, w->mr.access);
+    stag_dealloc(w->r, bind->mr);
+}
+
 SPOIL(mr_invalidated)
 {
     bind->mr = other_region(w, w->r->pd, w->mr.access);
@@ -505,6 +592,7 @@ static const BindError bind_errors[] = {
     { "region unknown", mr_unknown, RNIC_WC_INVALID_REGION },
     { "region is a window", mr_window, RNIC_WC_INVALID_REGION },
     { "region never valid", mr_fresh, RNIC_WC_INVALID_REGION },
+    { "region deallocated", mr_gone, RNIC_WC_INVALID_REGION },
     { "region invalidated", mr_invalidated, RNIC_WC_INVALID_REGION },
     { "region's key", mr_key, RNIC_WC_INVALID_REGION },
     { "region's PD", mr_foreign, RNIC_WC_INVALID_PD },
@@ -562,9 +650,11 @@ static void test_bind_errors(void)
         }
         if (bind_errors[i].spoil == mw_foreign ||
             bind_errors[i].spoil == both_foreign) {
+            g_assert_cmpint(stag_query_mw(w.r, bind.mw).valid, ==, 0);
             stag_dealloc(w.r, bind.mw);
         }
         stag_reconnect(w.c);
+        stag_peer_write_refused(w.c, usual(&w).mw, w.mr.va + 5000, 1, 0x1100);
         if (i == 0) {
             set_enables(w.c, STAG_ENABLES);
         }
@@ -577,7 +667,8 @@ static void test_bind_errors(void)
     world_cleanup(&w);
     rnic_shows("V7.2.1-9 V7.10.2-7 V7.10.2-11 V7.10.2-12 V7.10.6.1-1 "
                "V7.10.6.1-2 V7.10.6.1-3 V7.10.6.1-4 V7.10.6.1-5 V7.10.6.1-6 "
-               "V7.10.6.1-7 V7.10.6.1-8 V7.3.2-1");
+               "V7.10.6.1-7 V7.10.6.1-8 V7.3.2-1 V5.2-5 V8.3.2-10 V9.2.5.1-8 "
+               "V9.2.6.2-8 V9.5.2-20");
 }
 
 /* ------------------------------------------------- a window is no region */
@@ -629,7 +720,7 @@ static void test_window_as_sge(void)
     }
     invalidate_ok(&w, bind.mw);
     world_cleanup(&w);
-    rnic_shows("V7.5.1-2");
+    rnic_shows("V7.5.1-2 V8.1.3.2-3");
 }
 
 /* Commands and work that are for regions. */
@@ -637,6 +728,8 @@ static void test_not_for_windows(void)
 {
     World w;
     StagRegion region;
+    StagBind bind;
+    struct rnic_mr_attr attr;
 
     world_init(&w);
     region = w.mr;
@@ -646,12 +739,30 @@ static void test_not_for_windows(void)
     g_assert_cmpuint(stag_try_share(w.r, w.mw, &region), ==,
                      RNIC_ST_INVALID_STAG);
     region.stag = w.mw;
-    g_assert_cmpuint(stag_fast_register(w.c, &region), !=, RNIC_WC_SUCCESS);
+    g_assert_cmpuint(stag_fast_register(w.c, &region), ==,
+                     RNIC_WC_INVALID_STAG);
     wire_expect_terminate(w.c->peer, 0);
     stag_reconnect(w.c);
     assert_unbound(&w);
+    g_assert_cmpuint(rnic_admin_query(w.r, RNIC_ADMIN_QUERY_MR, w.mw, &attr,
+                                      sizeof(attr)),
+                     ==, RNIC_ST_INVALID_STAG);
+    /* And those that are for windows. */
+    g_assert_cmpuint(rnic_admin_query(w.r, RNIC_ADMIN_QUERY_MW, w.mr.stag,
+                                      &attr, sizeof(attr)),
+                     ==, RNIC_ST_INVALID_STAG);
+    bind = usual(&w);
+    bind.mw = w.mr.stag;
+    g_assert_cmpuint(stag_bind(w.c, &bind), ==, RNIC_WC_INVALID_WINDOW);
+    wire_expect_terminate(w.c->peer, 0);
+    stag_reconnect(w.c);
+    /* Invalidation and deallocation are for both. */
+    bind = usual(&w);
+    bind_ok(&w, &bind);
+    invalidate_ok(&w, bind.mw);
+    invalidate_ok(&w, w.mr.stag);
     world_cleanup(&w);
-    rnic_shows("V7.10.1-2 V7.3.2.5-5");
+    rnic_shows("V7.10.1-2 V7.3.2.5-5 V9.2.6-2");
 }
 
 /* ----------------------------------------------------------- invalidation */
@@ -698,6 +809,12 @@ static void test_invalidate(void)
     World w;
 
     world_init(&w);
+    /* From the PD, and nothing to anybody before it is bound. */
+    assert_unbound(&w);
+    g_assert_cmphex(le32_to_cpu(stag_query_mw(w.r, w.mw).pdn), ==, w.r->pd);
+    g_assert_cmphex(le32_to_cpu(stag_query_mw(w.r, w.mw).mr_stag), ==, 0);
+    stag_peer_write_refused(w.c, w.mw, w.mr.va + 5000, 1, 0x1100);
+    stag_peer_read_refused(w.c, w.mw, w.mr.va + 5000, 1, 0x0100);
     for (int way = 0; way < WAYS; way++) {
         StagBind bind = usual(&w);
 
@@ -720,7 +837,8 @@ static void test_invalidate(void)
         invalidate_ok(&w, bind.mw);
     }
     world_cleanup(&w);
-    rnic_shows("V7.10.4-1 V7.10.4-3 V7.10.5-1 V7.10.4.1-2 V7.10.6.3-2");
+    rnic_shows("V7.10.4-1 V7.10.4-3 V7.10.5-1 V7.10.4.1-2 V7.10.6.3-2 "
+               "V8.1.2.3.3-1 V9.2.6.7-1");
 }
 
 /* A second QP, of the same PD or another, that has the same device. */
@@ -763,17 +881,53 @@ static void assert_usable(World *w, const StagBind *bind)
     g_assert_cmphex(got, ==, 'u');
 }
 
+/* Two numbers, which Create, Query and completions agree about. */
+static void assert_numbers(Connection *a, Connection *b)
+{
+    Connection *each[2] = { a, b };
+
+    g_assert_cmphex(a->qp.number, !=, b->qp.number);
+    for (int i = 0; i < 2; i++) {
+        struct rnic_cqe cqe;
+        uint8_t got[4];
+
+        g_assert_cmphex(le32_to_cpu(rnic_query_qp(a->r, &each[i]->qp).qpn),
+                        ==, each[i]->qp.number);
+        connection_post(each[i], RNIC_SQ_SEND, i, 0, 4);
+        wire_get_send(each[i]->peer, WIRE_SEND, 1, got, 4);
+        cqe = rnic_expect_cqe(a->r, &each[i]->send_cq, i, RNIC_WC_SUCCESS);
+        g_assert_cmphex(le32_to_cpu(cqe.qpn), ==, each[i]->qp.number);
+    }
+}
+
 /* Another QP of the PD: it may neither use nor invalidate. */
 static void test_other_qp(void)
 {
     World w;
-    StagBind bind;
+    StagBind bind, both;
     Connection *other;
+    uint32_t pd, foreign;
+    uint8_t got;
 
     world_init(&w);
     bind = usual(&w);
     other = second_qp(&w, w.r->pd);
+    assert_numbers(w.c, other);
+    /* At the Bind it is PDs that count. */
+    pd = rnic_alloc_pd(w.r);
+    foreign = stag_alloc_mw(w.r, pd, 0x22);
+    both = bind;
+    both.mw = foreign;
+    g_assert_cmpuint(stag_bind(w.c, &both), ==, RNIC_WC_INVALID_PD);
+    wire_expect_terminate(w.c->peer, 0);
+    stag_reconnect(w.c);
+    stag_dealloc(w.r, foreign);
+    g_assert_cmpuint(rnic_admin_object(w.r, RNIC_ADMIN_DEALLOC_PD, pd), ==,
+                     RNIC_ST_OK);
+    /* Afterwards it is the QP. */
     bind_ok(&w, &bind);
+    g_assert_cmphex(le32_to_cpu(stag_query_mw(w.r, bind.mw).qpn), ==,
+                    w.c->qp.number);
     stag_peer_write_refused(other, bind.mw, bind.va, 1, 0x1102);
     assert_usable(&w, &bind);
     stag_peer_read_refused(other, bind.mw, bind.va, 1, 0x0103);
@@ -799,11 +953,25 @@ static void test_other_qp(void)
     g_assert_cmpuint(stag_bind(other, &bind), ==, RNIC_WC_SUCCESS);
     stag_peer_writes(other, bind.mw, bind.va, "o", 1);
     stag_peer_write_refused(w.c, bind.mw, bind.va, 1, 0x1102);
+    g_assert_cmphex(le32_to_cpu(stag_query_mw(w.r, bind.mw).qpn), ==,
+                    other->qp.number);
+    /* The same octets for both: one may write, one may read. */
+    both = bind;
+    both.mw = stag_alloc_mw(w.r, w.r->pd, 0x33);
+    both.access = RR;
+    bind_ok(&w, &both);
+    stag_peer_writes(other, bind.mw, bind.va, "b", 1);
+    stag_peer_reads(w.c, both.mw, both.va, &got, 1);
+    g_assert_cmphex(got, ==, 'b');
+    stag_peer_write_refused(w.c, both.mw, both.va, 1, 0x1102);
+    stag_peer_reads(other, bind.mw, bind.va, &got, 1);
+    g_assert_cmphex(got, ==, 'b');
+    stag_dealloc(w.r, both.mw);
     g_assert_cmpuint(stag_invalidate(other, bind.mw), ==, RNIC_WC_SUCCESS);
     drop_second(&w, other);
     world_cleanup(&w);
-    rnic_shows("V7.10.2-5 V7.10.4-2 V7.10.6.2-2 V7.10.6.2-6 V7.10.6.3-1 "
-               "V7.10.6.3-3");
+    rnic_shows("V5.2-2 V6.1.1-8 V10.3-2 V10.3-5 R8.1.1-2 V7.10.2-5 "
+               "V7.10.4-2 V7.10.6.2-2 V7.10.6.2-6 V7.10.6.3-1 V7.10.6.3-3");
 }
 
 /* An Invalid window is its PD's. */
@@ -840,6 +1008,220 @@ static void test_other_pd(void)
                      RNIC_ST_OK);
     world_cleanup(&w);
     rnic_shows("V7.10.6.3-2 V7.10.6.3-3");
+}
+
+/* Each kind of work with what is another PD's, or another QP's window. */
+static void test_foreign_stags(void)
+{
+    World w;
+    StagRegion mr, fast;
+    StagBind bind, held;
+    Connection *other;
+    uint32_t pd;
+    RnicWr wr = { .remote_stag = 9, .num_sge = 1 };
+
+    world_init(&w);
+    pd = rnic_alloc_pd(w.r);
+    mr = w.mr;
+    mr.pd = pd;
+    mr.access = LR | LW | RR | RW | MB;
+    stag_register(w.r, &mr);
+    fast = mr;
+    fast.stag = stag_alloc(w.r, pd, 4, mr.key, true);
+    other = second_qp(&w, w.r->pd);
+    held = usual(&w);
+    g_assert_cmpuint(stag_bind(other, &held), ==, RNIC_WC_SUCCESS);
+#define FOREIGN(status)                                                 \
+    do {                                                                \
+        g_assert_cmpuint((status), ==, RNIC_WC_INVALID_PD);             \
+        wire_expect_terminate(w.c->peer, 0);                            \
+        stag_reconnect(w.c);                                            \
+    } while (0)
+    for (int i = 0; i < 5; i++) {
+        static const uint8_t opcodes[] = {
+            RNIC_SQ_SEND, RNIC_SQ_RDMA_WRITE, RNIC_SQ_RDMA_READ,
+            RNIC_SQ_RDMA_READ_INVALIDATE, RNIC_SQ_RDMA_READ,
+        };
+        struct rnic_cqe cqe;
+
+        wr.opcode = opcodes[i];
+        wr.sge[0].stag = cpu_to_le32(i == 4 ? held.mw : mr.stag);
+        wr.sge[0].to = cpu_to_le64(i == 4 ? held.va : mr.va);
+        wr.sge[0].length = cpu_to_le32(8);
+        rnic_post_send(w.r, &w.c->qp, &wr);
+        rnic_cq_wait(w.r, &w.c->send_cq, &cqe);
+        FOREIGN(cqe.status);
+    }
+    wr.sge[0].stag = cpu_to_le32(mr.stag);
+    wr.sge[0].to = cpu_to_le64(mr.va);
+    rnic_post_recv(w.r, &w.c->qp, 5, 1, wr.sge);
+    wire_put_send(w.c->peer, WIRE_SEND, 0, "intruder", 8);
+    rnic_expect_cqe(w.r, &w.c->recv_cq, 5, RNIC_WC_INVALID_PD);
+    wire_expect_terminate(w.c->peer, 0);
+    stag_reconnect(w.c);
+    bind = stag_window(stag_alloc_mw(w.r, w.r->pd, 1), &mr, mr.va, 8, RR);
+    FOREIGN(stag_bind(w.c, &bind));
+    stag_dealloc(w.r, bind.mw);
+    FOREIGN(stag_fast_register(w.c, &fast));
+    FOREIGN(stag_invalidate(w.c, mr.stag));
+    FOREIGN(stag_invalidate(w.c, held.mw));
+#undef FOREIGN
+    g_assert_cmpint(stag_query_mr(w.r, mr.stag).valid, ==, 1);
+    g_assert_cmpint(stag_query_mr(w.r, fast.stag).valid, ==, 0);
+    g_assert_cmpint(stag_query_mw(w.r, held.mw).valid, ==, 1);
+    stag_dealloc(w.r, mr.stag);
+    stag_dealloc(w.r, fast.stag);
+    g_assert_cmpuint(stag_invalidate(other, held.mw), ==, RNIC_WC_SUCCESS);
+    drop_second(&w, other);
+    g_assert_cmpuint(rnic_admin_object(w.r, RNIC_ADMIN_DEALLOC_PD, pd), ==,
+                     RNIC_ST_OK);
+    world_cleanup(&w);
+    rnic_shows("V9.5.2-9");
+}
+
+/* What neither side may invalidate: all stays as it was. */
+static void test_not_invalidated(void)
+{
+    enum { UNKNOWN, ZERO, KEY, LOCAL, FOREIGN, OTHERS_WINDOW, BOUND, COUNT };
+    static const struct {
+        uint16_t code;          /* of the peer's attempt */
+        uint8_t status;         /* of an Invalidate; SUCCESS: it may */
+    } cases[COUNT] = {
+        [UNKNOWN] = { 0x0209, RNIC_WC_INVALID_STAG },
+        [ZERO] = { 0x0209, RNIC_WC_INVALID_STAG },
+        [KEY] = { 0x0209, RNIC_WC_INVALID_STAG },
+        [LOCAL] = { 0x0102, RNIC_WC_SUCCESS },
+        [FOREIGN] = { 0x0109, RNIC_WC_INVALID_PD },
+        [OTHERS_WINDOW] = { 0x0109, RNIC_WC_INVALID_PD },
+        [BOUND] = { 0x0109, RNIC_WC_INVALID_STAG },
+    };
+    World w;
+    StagRegion regions[COUNT];
+    StagBind held, own;
+    Connection *other;
+    uint32_t pd;
+
+    world_init_rights(&w, LR | LW | RR | RW | MB);
+    pd = rnic_alloc_pd(w.r);
+    other = second_qp(&w, w.r->pd);
+    for (int i = 0; i < COUNT; i++) {
+        regions[i] = w.mr;
+        regions[i].pd = i == FOREIGN ? pd : w.r->pd;
+        regions[i].access = i == LOCAL ? LR | LW : w.mr.access;
+        stag_register(w.r, &regions[i]);
+    }
+    held = usual(&w);
+    g_assert_cmpuint(stag_bind(other, &held), ==, RNIC_WC_SUCCESS);
+    own = stag_window(stag_alloc_mw(w.r, w.r->pd, 1), &regions[BOUND],
+                      w.mr.va, 8, RR | RW);
+    bind_ok(&w, &own);
+    for (int i = 0; i < COUNT; i++) {
+        uint32_t stag = i == UNKNOWN ? STAG_UNKNOWN : i == ZERO ? 0
+                      : i == KEY ? regions[i].stag ^ 1
+                      : i == OTHERS_WINDOW ? held.mw : regions[i].stag;
+
+        connection_recv(w.c, 5, 0, 8);
+        wire_put_send(w.c->peer, WIRE_SEND_INVALIDATE, stag, "payload!", 8);
+        wire_expect_terminate(w.c->peer, cases[i].code);
+        rnic_expect_cqe(w.r, &w.c->recv_cq, 5, RNIC_WC_INVALIDATE_STAG);
+        stag_reconnect(w.c);
+        if (cases[i].status != RNIC_WC_SUCCESS) {
+            g_assert_cmpuint(stag_invalidate(w.c, stag), ==, cases[i].status);
+            wire_expect_terminate(w.c->peer, 0);
+            stag_reconnect(w.c);
+        }
+        for (int j = 0; j < COUNT; j++) {
+            g_assert_cmpint(stag_query_mr(w.r, regions[j].stag).valid, ==, 1);
+        }
+        g_assert_cmpint(stag_query_mw(w.r, held.mw).valid, ==, 1);
+        g_assert_cmpint(stag_query_mw(w.r, own.mw).valid, ==, 1);
+    }
+    /* By a Read with Invalidate: the data is there, the invalidation fails. */
+    for (int i = 0; i < 2; i++) {
+        RnicWr wr = { .opcode = RNIC_SQ_RDMA_READ_INVALIDATE, .num_sge = 1,
+                      .flags = RNIC_WQE_SIGNALED, .remote_stag = 9 };
+        StagRegion shared = regions[i ? KEY : BOUND];
+        WireRead read;
+
+        if (i) {
+            stag_share(w.r, regions[KEY].stag, &shared);
+        }
+        wr.sge[0].stag = cpu_to_le32(shared.stag);
+        wr.sge[0].to = cpu_to_le64(shared.va);
+        wr.sge[0].length = cpu_to_le32(8);
+        rnic_post_send(w.r, &w.c->qp, &wr);
+        wire_get_read_request(w.c->peer, 1, &read);
+        wire_put_read_response(w.c->peer, read.sink_stag, read.sink_to,
+                               "abcdefgh", 8);
+        rnic_expect_cqe(w.r, &w.c->send_cq, 0, RNIC_WC_INVALID_STAG);
+        wire_expect_terminate(w.c->peer, 0);
+        stag_reconnect(w.c);
+        g_assert_cmpint(stag_query_mr(w.r, shared.stag).valid, ==, 1);
+        if (i) {
+            stag_dealloc(w.r, shared.stag);
+        }
+    }
+    assert_usable(&w, &own);
+    stag_dealloc(w.r, own.mw);
+    for (int i = 0; i < COUNT; i++) {
+        stag_dealloc(w.r, regions[i].stag);
+    }
+    g_assert_cmpuint(stag_invalidate(other, held.mw), ==, RNIC_WC_SUCCESS);
+    drop_second(&w, other);
+    g_assert_cmpuint(rnic_admin_object(w.r, RNIC_ADMIN_DEALLOC_PD, pd), ==,
+                     RNIC_ST_OK);
+    world_cleanup(&w);
+    rnic_shows("V8.3.2-6 V8.3.2-11 V9.5.2-11");
+}
+
+/* The four operations on memory that are work, in one post, each its own kind. */
+static void test_memory_work(void)
+{
+    static const uint8_t opcodes[] = {
+        RNIC_SQ_FAST_REGISTER, RNIC_SQ_BIND_MW, RNIC_SQ_SEND,
+        RNIC_SQ_LOCAL_INVALIDATE, RNIC_SQ_RDMA_READ_INVALIDATE,
+    };
+    World w;
+    StagRegion fast;
+    StagBind bind;
+    RnicWr wr = { .opcode = RNIC_SQ_RDMA_READ_INVALIDATE, .num_sge = 1,
+                  .flags = RNIC_WQE_SIGNALED, .remote_stag = 9, .wr_id = 4 };
+    WireRead read;
+    uint8_t got[8];
+
+    world_init(&w);
+    fast = stag_region(w.r, 2);
+    fast.stag = stag_alloc(w.r, w.r->pd, 2, fast.key, true);
+    bind = stag_window(w.mw, &fast, fast.va + 1, 8, RR | RW);
+    stag_post_fast_register(w.c, 0, &fast);
+    stag_post_bind(w.c, 1, &bind);
+    connection_post(w.c, RNIC_SQ_SEND, 2, 0, 4);
+    wire_get_send(w.c->peer, WIRE_SEND, 1, got, 4);
+    stag_peer_writes(w.c, bind.mw, bind.va, "bound", 5);
+    stag_post_invalidate(w.c, 3, bind.mw);
+    wr.sge[0].stag = cpu_to_le32(fast.stag);
+    wr.sge[0].to = cpu_to_le64(fast.va);
+    wr.sge[0].length = cpu_to_le32(8);
+    rnic_post_send(w.r, &w.c->qp, &wr);
+    wire_get_read_request(w.c->peer, 1, &read);
+    wire_put_read_response(w.c->peer, read.sink_stag, read.sink_to,
+                           "abcdefgh", 8);
+    for (unsigned i = 0; i < G_N_ELEMENTS(opcodes); i++) {
+        struct rnic_cqe cqe = rnic_expect_cqe(w.r, &w.c->send_cq, i,
+                                              RNIC_WC_SUCCESS);
+
+        g_assert_cmpint(cqe.opcode, ==, opcodes[i]);
+    }
+    g_assert_cmpint(stag_query_mr(w.r, fast.stag).valid, ==, 0);
+    assert_unbound(&w);
+    /* What commands make is there when they are answered. */
+    stag_dealloc(w.r, fast.stag);
+    stag_register(w.r, &fast);
+    stag_peer_writes(w.c, fast.stag, fast.va, "now", 3);
+    stag_dealloc(w.r, fast.stag);
+    stag_peer_write_refused(w.c, fast.stag, fast.va, 3, 0x1100);
+    world_cleanup(&w);
+    rnic_shows("V8.1.2.3-1 V9.2.6-1");
 }
 
 /* STag zero knows no PD. */
@@ -934,7 +1316,8 @@ static void test_region_held(void)
     invalidate_ok(&w, bind.mw);
     invalidate_ok(&w, w.mr.stag);
     world_cleanup(&w);
-    rnic_shows("V7.8-14 V7.9-8 V7.10.4-4 V7.3.2.3-4");
+    rnic_shows("V7.8-14 V7.9-8 V7.10.4-4 V7.3.2.3-4 V8.3.1-5 V9.2.6.4-3 "
+               "V9.2.6.5-3");
 }
 
 /* A bound window may be deallocated; that sets the region and the QP free. */
@@ -958,7 +1341,7 @@ static void test_dealloc_bound(void)
     w.before.qps = cpu_to_le32(le32_to_cpu(w.before.qps) - 1);
     stag_assert_no_leak(w.r, &w.before);
     connection_free(w.c);
-    rnic_shows("V7.10.4-5 V7.10.4.1-3");
+    rnic_shows("V7.10.4-5 V7.10.4.1-3 V9.2.6.4-4");
 }
 
 /* Deallocated or invalidated while the peer's message is under way. */
@@ -1024,10 +1407,19 @@ static void test_qp_held(void)
     connection_establish(w.c, &stag_options);
     assert_usable(&w, &bind);
     invalidate_ok(&w, bind.mw);
-    connection_recycle(w.c);
+    /* In Error too; there the window can be deallocated, and then it is free. */
+    bind_ok(&w, &bind);
+    g_assert_cmpuint(rnic_modify_qp_state(w.r, &w.c->qp, RNIC_QPS_ERROR), ==,
+                     RNIC_ST_OK);
+    rnic_wait_qp_state(w.r, &w.c->qp, RNIC_QPS_ERROR);
+    g_assert_cmpuint(destroy_qp(&w), ==, RNIC_ST_MW_BOUND_TO_QP);
+    g_assert_cmpuint(rnic_qp_state(w.r, &w.c->qp), ==, RNIC_QPS_ERROR);
+    stag_dealloc(w.r, bind.mw);
     g_assert_cmpuint(destroy_qp(&w), ==, RNIC_ST_OK);
+    w.mw = stag_alloc_mw(w.r, w.r->pd, 0);
     w.before.qps = cpu_to_le32(le32_to_cpu(w.before.qps) - 1);
     world_cleanup(&w);
+    rnic_shows("V6.1.4-4 V6.2.4-7 V9.2.5.4-2");
 }
 
 /* RESET with windows bound: nothing is left, all works again. */
@@ -1113,11 +1505,11 @@ static void test_chain(void)
 {
     World w;
     uint8_t got[8];
+    StagBind bind;
 
     world_init(&w);
     for (unsigned i = 0; i < 20; i++) {
-        StagBind bind = usual(&w);
-
+        bind = usual(&w);
         bind.mw = (w.mw & ~0xffu) | i;
         stag_post_bind(w.c, 3 * i, &bind);
         connection_post(w.c, RNIC_SQ_SEND, 3 * i + 1, 0, 4);
@@ -1130,7 +1522,60 @@ static void test_chain(void)
         }
     }
     assert_unbound(&w);
+
+    /* Nothing of that goes to the peer: the Send is the first octet. */
+    bind = usual(&w);
+    stag_post_bind(w.c, 70, &bind);
+    rnic_expect_cqe(w.r, &w.c->send_cq, 70, RNIC_WC_SUCCESS);
+    wire_expect_silence(w.c->peer);
+    invalidate_ok(&w, bind.mw);
+    wire_expect_silence(w.c->peer);
+    /* The peer uses the STag as soon as it has it. */
+    for (unsigned i = 0; i < 20; i++) {
+        bind.mw = (w.mw & ~0xffu) | i;
+        stag_post_bind(w.c, 2 * i, &bind);
+        connection_post(w.c, RNIC_SQ_SEND, 2 * i + 1, 0, 4);
+        wire_get_send(w.c->peer, WIRE_SEND, 21 + i, got, 8);
+        stag_peer_writes(w.c, bind.mw, bind.va, "abc", 3);
+        rnic_expect_cqe(w.r, &w.c->send_cq, 2 * i, RNIC_WC_SUCCESS);
+        rnic_expect_cqe(w.r, &w.c->send_cq, 2 * i + 1, RNIC_WC_SUCCESS);
+        invalidate_ok(&w, bind.mw);
+    }
     world_cleanup(&w);
+    rnic_shows("V8.1.2.3.1-2 V8.2.2.1-6");
+}
+
+/* Bound or fast-registered already: refused, and the first stays in force. */
+static void test_twice(void)
+{
+    World w;
+    StagBind first, second;
+    StagRegion fast, again;
+
+    world_init(&w);
+    first = second = usual(&w);
+    bind_ok(&w, &first);
+    second.va = w.mr.va;
+    g_assert_cmpuint(stag_bind(w.c, &second), ==, RNIC_WC_STAG_NOT_INVALID);
+    wire_expect_terminate(w.c->peer, 0);
+    stag_reconnect(w.c);
+    assert_usable(&w, &first);
+    stag_peer_write_refused(w.c, first.mw, second.va, 1, 0x1101);
+    invalidate_ok(&w, first.mw);
+
+    fast = again = stag_region(w.r, 2);
+    fast.stag = again.stag = stag_alloc(w.r, w.r->pd, 4, fast.key, true);
+    g_assert_cmpuint(stag_fast_register(w.c, &fast), ==, RNIC_WC_SUCCESS);
+    again.va += 0x100000;
+    g_assert_cmpuint(stag_fast_register(w.c, &again), ==,
+                     RNIC_WC_STAG_NOT_INVALID);
+    wire_expect_terminate(w.c->peer, 0);
+    stag_reconnect(w.c);
+    stag_peer_writes(w.c, fast.stag, fast.va, "f", 1);
+    stag_peer_write_refused(w.c, fast.stag, again.va, 1, 0x1101);
+    stag_dealloc(w.r, fast.stag);
+    world_cleanup(&w);
+    rnic_shows("V9.5.2-14");
 }
 
 /* A window over memory that a Fast-Register or shared STag names. */
@@ -1333,6 +1778,10 @@ int main(int argc, char **argv)
     qtest_add_func("rnic/window/reset", test_reset);
     qtest_add_func("rnic/window/many", test_many);
     qtest_add_func("rnic/window/chain", test_chain);
+    qtest_add_func("rnic/window/foreign-stags", test_foreign_stags);
+    qtest_add_func("rnic/window/not-invalidated", test_not_invalidated);
+    qtest_add_func("rnic/window/memory-work", test_memory_work);
+    qtest_add_func("rnic/window/twice", test_twice);
     qtest_add_func("rnic/window/other-regions", test_other_regions);
     qtest_add_func("rnic/window/any-order", test_any_order);
     return g_test_run();
