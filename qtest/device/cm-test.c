@@ -313,13 +313,22 @@ static void test_initiator_starts(void)
     uint8_t got[8];
 
     connection_post(c, RNIC_SQ_SEND, 1, 0, 3);
+    connection_recv(c, 5, 100, 8);
     rnic_settle(c->r);
     rnic_expect_no_cqe(c->r, &c->send_cq);
+    rnic_expect_no_cqe(c->r, &c->recv_cq);
     connection_establish(c, NULL);
+    wire_put_send(c->peer, WIRE_SEND, 0, "early", 5);
+    rnic_expect_cqe(c->r, &c->recv_cq, 5, RNIC_WC_SUCCESS);
+    connection_post(c, RNIC_SQ_SEND, 2, 0, 4);
     g_assert_cmpuint(wire_get_send(c->peer, WIRE_SEND, 1, got, 8), ==, 3);
+    g_assert_cmpuint(wire_get_send(c->peer, WIRE_SEND, 2, got, 8), ==, 4);
     rnic_expect_cqe(c->r, &c->send_cq, 1, RNIC_WC_SUCCESS);
+    rnic_expect_cqe(c->r, &c->send_cq, 2, RNIC_WC_SUCCESS);
+    connection_peek(c, 100, got, 5);
+    g_assert_cmpmem(got, 5, "early", 5);
     connection_free(c);
-    rnic_shows("V6.2.2-2 V6.6.1.2-1");
+    rnic_shows("V6.2.2-2 V6.6.1.2-1 V13.1-3");
 }
 
 /* ------------------------------------------------------------------- reject */

@@ -178,9 +178,23 @@ static void test_scatter_gather(void)
     rnic_post_recv(c->r, &c->qp, 4, 0, NULL);
     wire_put_send(c->peer, WIRE_SEND, 0, NULL, 0);
     rnic_expect_cqe(c->r, &c->recv_cq, 4, RNIC_WC_SUCCESS);
+    /* So is what has no SGE, or none but empty ones, at the other side. */
+    for (int i = 0; i < 4; i++) {
+        wr = connection_wr(c, i & 1 ? RNIC_SQ_RDMA_WRITE : RNIC_SQ_SEND,
+                           10 + i, 0, 0);
+        wr.num_sge = i & 2 ? 0 : 4;
+        for (int at = 1; at < 4; at++) {
+            wr.sge[at] = wr.sge[0];
+        }
+        rnic_post_send(c->r, &c->qp, &wr);
+        g_assert_cmpuint(i & 1 ? connection_get_write(c, 0, got, ROOM)
+                               : wire_get_send(c->peer, WIRE_SEND, 2 + i / 2,
+                                               got, ROOM), ==, 0);
+        rnic_expect_cqe(c->r, &c->send_cq, 10 + i, RNIC_WC_SUCCESS);
+    }
     connection_free(c);
     rnic_shows("V7.6.3-7 V8.1.2.1-9 V8.1.2.2-2 V8.1.3.2-5 V9.3.1.1-10 "
-               "V9.3.1.2-2 R5.1-9");
+               "V9.3.1.2-2 R5.1-9 V9.3.1.1-7");
 }
 
 /* As many SGEs as the device says. */
@@ -225,7 +239,7 @@ static void test_most_sges(void)
         g_assert_cmpmem(got, sizeof(got), data, sizeof(data));
     }
     connection_free(c);
-    rnic_shows("V8.1.3.2-7 V8.1.3.2-8 V8.1.3.2-10 V9.2.1.2-3");
+    rnic_shows("V8.1.3.2-7 V8.1.3.2-8 V8.1.3.2-10 V8.1.3.2-11 V9.2.1.2-3");
 }
 
 static void test_inline(void)
@@ -598,6 +612,16 @@ static void test_ord(void)
     rnic_shows("V6.5-3 V6.5-4 V6.5-5 V8.2.2-17 R6.1-3 R6.1-4");
 }
 
+static void assert_read_resources(Connection *c, uint8_t state, uint16_t ird,
+                                  uint16_t ord)
+{
+    struct rnic_qp_attr attr = rnic_query_qp(c->r, &c->qp);
+
+    g_assert_cmpint(attr.state, ==, state);
+    g_assert_cmpuint(le16_to_cpu(attr.ird), ==, ird);
+    g_assert_cmpuint(le16_to_cpu(attr.ord), ==, ord);
+}
+
 /* ORD lowered, in Idle and while connected. */
 static void test_ord_lowered(void)
 {
@@ -606,19 +630,28 @@ static void test_ord_lowered(void)
     struct rnic_admin_cqe cqe;
     WireRead read;
 
+    assert_read_resources(c, RNIC_QPS_IDLE, 4, 4);
     sqe.modify_qp.qpn = cpu_to_le32(c->qp.number);
     sqe.modify_qp.mask = cpu_to_le32(RNIC_QP_MODIFY_ORD |
+                                     RNIC_QP_MODIFY_IRD |
                                      RNIC_QP_MODIFY_STATE);
     sqe.modify_qp.next_state = RNIC_QPS_IDLE;
     sqe.modify_qp.ord = cpu_to_le16(3);
+    sqe.modify_qp.ird = cpu_to_le16(5);
     g_assert_cmpuint(rnic_admin(c->r, &sqe, &cqe), ==, RNIC_ST_OK);
     g_assert_cmpuint(le16_to_cpu(cqe.qp.ord), ==, 3);
+    g_assert_cmpuint(le16_to_cpu(cqe.qp.ird), ==, 5);
+    g_assert_cmpint(cqe.qp.state, ==, RNIC_QPS_IDLE);
+    assert_read_resources(c, RNIC_QPS_IDLE, 5, 3);
     connection_establish(c, NULL);
+    sqe.modify_qp.mask = cpu_to_le32(RNIC_QP_MODIFY_ORD |
+                                     RNIC_QP_MODIFY_STATE);
     sqe.modify_qp.next_state = RNIC_QPS_RTS;
     sqe.modify_qp.ord = cpu_to_le16(1);
     g_assert_cmpuint(rnic_admin(c->r, &sqe, &cqe), ==, RNIC_ST_OK);
     g_assert_cmpuint(le16_to_cpu(cqe.qp.ord), ==, 1);
     g_assert_cmpint(cqe.qp.state, ==, RNIC_QPS_RTS);
+    g_assert_cmpuint(le16_to_cpu(rnic_query_qp(c->r, &c->qp).ord), ==, 1);
     for (unsigned i = 0; i < 3; i++) {
         connection_post(c, RNIC_SQ_RDMA_READ, i, 0, 0);
     }
@@ -629,7 +662,7 @@ static void test_ord_lowered(void)
         rnic_expect_cqe(c->r, &c->send_cq, i, RNIC_WC_SUCCESS);
     }
     connection_free(c);
-    rnic_shows("V6.2.2.1-1 V6.5-7");
+    rnic_shows("V6.2.2.1-1 V6.5-7 V9.2.5.2-3 V9.2.5.3-1 V9.2.5.3-6 V13.1-4");
 }
 
 static void test_read_fence(void)
@@ -719,32 +752,51 @@ static void test_write_then_read(void)
     rnic_shows("V8.2.2-15 R5.5-6 R5.5-7 V6.6.2.5-4");
 }
 
-/* The last segment of a Write is not here: the Read behind it must wait. */
-static void test_read_waits_for_write(void)
+/*
+ * The source is read when the request is there: what is in it then is what comes,
+ * not what was in it when the request's first octets, or those of the Write before
+ * it, came.
+ */
+static void test_read_waits(void)
 {
-    Connection *c = connection_new(NULL);
+    Connection *c = connection_new(&(ConnectionOptions) { .crc = true });
     uint8_t data[100], got[100];
-    uint8_t fpdu[200];
-    WireRead read = { .size = 100, .source_stag = c->mr.stag,
-                      .source_to = c->mr.va };
-    WireSegment segment = {
+    uint8_t octets[400], ulpdu[200], header[28] = { };
+    WireSegment write = {
         .opcode = WIRE_WRITE, .tagged = true, .last = true, .ddp_version = 1,
         .rdmap_version = 1, .stag = c->mr.stag, .to = c->mr.va,
         .length = 100, .payload = data,
     };
-    uint8_t ulpdu[200];
-    size_t length;
+    WireSegment request = {
+        .opcode = WIRE_READ_REQUEST, .last = true, .ddp_version = 1,
+        .rdmap_version = 1, .qn = 1, .msn = 1, .length = 28,
+        .payload = header,
+    };
+    size_t first, length;
 
+    header[15] = 100;
+    stl_be_p(header + 16, c->mr.stag);
+    stq_be_p(header + 20, c->mr.va);
     rnic_pattern(data, sizeof(data), 4);
-    length = wire_encode_segment(&segment, ulpdu);
-    length = wire_encode_fpdu(c->peer, ulpdu, length, fpdu);
-    wire_put(c->peer, fpdu, length - 1);
+    first = wire_encode_fpdu(c->peer, ulpdu,
+                             wire_encode_segment(&write, ulpdu), octets);
+    length = first + wire_encode_fpdu(c->peer, ulpdu,
+                                      wire_encode_segment(&request, ulpdu),
+                                      octets + first);
+    wire_put(c->peer, octets, first - 1);
     wire_expect_silence(c->peer);
-    wire_put(c->peer, fpdu + length - 1, 1);
-    wire_put_read_request(c->peer, &read);
+    wire_put(c->peer, octets + first - 1, length - first);
+    RNIC_UNTIL(c->r, (connection_peek(c, 0, got, 100),
+                      memcmp(got, data, 100) == 0));
+    wire_expect_silence(c->peer);
+    data[0] ^= 0xff;
+    data[99] ^= 0xff;
+    connection_fill(c, 0, data, 100);
+    wire_put(c->peer, octets + length - 1, 1);
     wire_get_tagged(c->peer, WIRE_READ_RESPONSE, 0, 0, got, sizeof(got));
     g_assert_cmpmem(got, sizeof(got), data, sizeof(data));
     connection_free(c);
+    rnic_shows("R5.5-14");
 }
 
 /* A Send delivered: every earlier Write is there. */
@@ -835,9 +887,14 @@ static void test_order(void)
                                           RNIC_SQ_RDMA_READ };
         RnicWr wr = connection_wr(c, kinds[i % 3], i, i * 16, i % 16 + 1);
 
+        uint8_t wqe[RNIC_SQ_UNIT * RNIC_SQ_MAX_UNITS];
+
         wr.remote_to = i;
-        rnic_post_send(c->r, &c->qp, &wr);
+        rnic_store_wqe(c->r, &c->qp, wqe, rnic_encode_wr(&wr, wqe));
     }
+    /* A list of them: nothing begins before the producer index says so. */
+    wire_expect_silence(c->peer);
+    rnic_ring_sq(c->r, &c->qp);
     for (unsigned i = 0; i < ROUNDS; i++) {
         uint8_t got[16];
         WireRead read;
@@ -862,7 +919,8 @@ static void test_order(void)
         rnic_expect_cqe(c->r, &c->send_cq, next++, RNIC_WC_SUCCESS);
     }
     connection_free(c);
-    rnic_shows("V8.2.1-1 V8.2.2-1 V8.2.2-2 R5.1-5 R5.3-7 R5.5-10");
+    rnic_shows("V8.2.1-1 V8.2.2-1 V8.2.2-2 R5.1-5 R5.3-7 R5.5-10 "
+               "V9.3.1.1-1");
 }
 
 /* Sends arrive in the order sent, none lost, two per CQE slot at most. */
@@ -872,8 +930,11 @@ static void test_receive_order(void)
     Connection *c = connection_new(&(ConnectionOptions) { .rq_depth = 512 });
 
     for (unsigned i = 0; i < COUNT; i++) {
-        connection_recv(c, i, i * 4, 4);
+        struct rnic_sge sge = rnic_sge(&c->mr, i * 4, 4);
+
+        rnic_store_recv(c->r, &c->qp, i, 1, &sge);
     }
+    rnic_ring_rq(c->r, &c->qp);
     for (uint32_t i = 0; i < COUNT; i++) {
         wire_put_send(c->peer, WIRE_SEND, 0, &i, 4);
     }
@@ -884,8 +945,9 @@ static void test_receive_order(void)
         connection_peek(c, i * 4, &got, 4);
         g_assert_cmpuint(got, ==, i);
     }
+    rnic_expect_no_cqe(c->r, &c->recv_cq);
     connection_free(c);
-    rnic_shows("R5.3-4 V8.2.2-11");
+    rnic_shows("R5.3-4 V8.2.2-11 V9.3.1.2-1");
 }
 
 /* ------------------------------------------------------------- completions */
@@ -944,7 +1006,21 @@ static void test_shared_cq(void)
     Connection *b = connection_prepare_second(a, NULL);
     RnicQpInit init = rnic_qp_default(a->r, &a->send_cq, &a->send_cq);
     uint8_t got[8];
+    unsigned next[2] = { };
     struct rnic_cqe cqe;
+
+    /* First with a CQ for each of its queues. */
+    connection_establish(b, NULL);
+    connection_recv(b, 1, 0, 8);
+    wire_put_send(b->peer, WIRE_SEND, 0, "12345678", 8);
+    rnic_expect_cqe(a->r, &b->recv_cq, 1, RNIC_WC_SUCCESS);
+    rnic_expect_no_cqe(a->r, &b->send_cq);
+    connection_post(b, RNIC_SQ_SEND, 2, 0, 8);
+    wire_get_send(b->peer, WIRE_SEND, 1, got, 8);
+    rnic_expect_cqe(a->r, &b->send_cq, 2, RNIC_WC_SUCCESS);
+    rnic_expect_no_cqe(a->r, &b->recv_cq);
+    rnic_expect_no_cqe(a->r, &a->send_cq);
+    connection_recycle(b);
 
     rnic_create_qp(a->r, &b->qp, &init);
     connection_establish(b, NULL);
@@ -961,7 +1037,29 @@ static void test_shared_cq(void)
         cqe = rnic_expect_cqe(a->r, &a->send_cq, 200 + i, RNIC_WC_SUCCESS);
         g_assert_cmphex(le32_to_cpu(cqe.qpn), ==, c->qp.number);
         g_assert_cmphex(cqe.flags & RNIC_CQE_RECEIVE, ==, 0);
+        rnic_expect_no_cqe(a->r, &a->send_cq);
+        rnic_expect_no_cqe(a->r, &b->send_cq);
+        rnic_expect_no_cqe(a->r, &b->recv_cq);
     }
+    /* Some at once: each queue's in order, each once, then none. */
+    for (int i = 0; i < 6; i++) {
+        Connection *c = i & 1 ? b : a;
+
+        connection_post(c, RNIC_SQ_SEND, i / 2, 0, 8);
+        wire_get_send(c->peer, WIRE_SEND, 6 + i / 2, got, 8);
+    }
+    for (int i = 0; i < 6; i++) {
+        unsigned *of = next + 1;
+
+        rnic_cq_wait(a->r, &a->send_cq, &cqe);
+        if (le32_to_cpu(cqe.qpn) == a->qp.number) {
+            of = next;
+        } else {
+            g_assert_cmphex(le32_to_cpu(cqe.qpn), ==, b->qp.number);
+        }
+        g_assert_cmpuint(le64_to_cpu(cqe.wr_id), ==, (*of)++);
+    }
+    rnic_expect_no_cqe(a->r, &a->send_cq);
     g_assert_cmphex(a->qp.number, !=, b->qp.number);
     g_assert_cmphex(le32_to_cpu(rnic_query_qp(a->r, &a->qp).qpn), ==,
                     a->qp.number);
@@ -969,7 +1067,8 @@ static void test_shared_cq(void)
                     b->qp.number);
     connection_free_second(b);
     connection_free(a);
-    rnic_shows("V5.3-4 V5.3.2-2 V9.2.5.1-13 V9.3.2.1-8");
+    rnic_shows("V5.3-4 V5.3.2-2 V6.1.1-4 V9.2.5.1-1 V9.2.5.1-13 V9.3.2.1-1 "
+               "V9.3.2.1-8");
 }
 
 /* ----------------------------------------------------------- notification */
@@ -1311,6 +1410,112 @@ static void test_solicited_out(void)
     connection_free(c);
 }
 
+/*
+ * A message for each operation, two for a Read; from the MPA reply to the FIN
+ * nothing on the stream is anything but RDMAP in DDP in FPDUs.
+ */
+static void test_one_message_each(void)
+{
+    static const struct {
+        uint8_t opcode, flags, sent;
+    } kinds[] = {
+        { RNIC_SQ_SEND, 0, WIRE_SEND },
+        { RNIC_SQ_SEND, RNIC_WQE_SOLICITED, WIRE_SEND_SE },
+        { RNIC_SQ_SEND_INVALIDATE, 0, WIRE_SEND_INVALIDATE },
+        { RNIC_SQ_SEND_INVALIDATE, RNIC_WQE_SOLICITED,
+          WIRE_SEND_SE_INVALIDATE },
+        { RNIC_SQ_RDMA_WRITE, 0, WIRE_WRITE },
+        { RNIC_SQ_RDMA_READ, 0, WIRE_READ_REQUEST },
+    };
+    Connection *c = connection_new(NULL);
+    struct rnic_admin_sqe llp = rnic_command(RNIC_ADMIN_LLP_SEND);
+    uint32_t got = 0, segments = 0;
+    WireSegment segment;
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(kinds); i++) {
+        RnicWr wr = connection_wr(c, kinds[i].opcode, i, 0, 50);
+        uint8_t octets[50];
+
+        wr.flags |= kinds[i].flags;
+        wr.remote_stag = CONNECTION_REMOTE_STAG;
+        wr.invalidate_stag = 0x1234;
+        rnic_post_send(c->r, &c->qp, &wr);
+        wire_get_segment(c->peer, &segment);
+        g_assert_cmpint(segment.opcode, ==, kinds[i].sent);
+        g_assert_true(segment.last);
+        wire_expect_silence(c->peer);
+        if (segment.opcode == WIRE_READ_REQUEST) {
+            memset(octets, 7, sizeof(octets));
+            wire_put_read_response(c->peer, ldl_be_p(segment.payload),
+                                   ldq_be_p(segment.payload + 4), octets, 50);
+        }
+        g_free(segment.payload);
+        rnic_expect_cqe(c->r, &c->send_cq, i, RNIC_WC_SUCCESS);
+    }
+    /* The answer to a large Read: many segments, one message. */
+    wire_put_read_request(c->peer, &(WireRead) {
+        .sink_stag = 5, .size = CONNECTION_MR_SIZE,
+        .source_stag = c->mr.stag, .source_to = c->mr.va });
+    do {
+        wire_get_segment(c->peer, &segment);
+        g_assert_cmpint(segment.opcode, ==, WIRE_READ_RESPONSE);
+        got += segment.length;
+        g_assert_cmpint(segment.last, ==, got == CONNECTION_MR_SIZE);
+        segments++;
+        g_free(segment.payload);
+    } while (got < CONNECTION_MR_SIZE);
+    g_assert_cmpuint(segments, >, 1);
+    wire_expect_silence(c->peer);
+    /* Streaming mode is over, and there is no way back. */
+    g_assert_cmpuint(rnic_admin(c->r, &llp, NULL), ==, RNIC_ST_UNSUPPORTED);
+    wire_expect_silence(c->peer);
+    g_assert_cmpuint(rnic_modify_qp_state(c->r, &c->qp, RNIC_QPS_CLOSING), ==,
+                     RNIC_ST_OK);
+    g_assert_cmpint(wire_end(c->peer), ==, WIRE_FIN);
+    connection_free(c);
+    rnic_shows("V6.6.1-3 R1.2-3 R3.1-1 R6.1-1");
+}
+
+/* Ten Reads at once: each completes with its last segment, in their order. */
+static void test_responses_in_order(void)
+{
+    enum { READS = 10 };
+    Connection *c = connection_new(&(ConnectionOptions) {
+        .ord = READS, .ird = READS });
+    WireRead reads[READS];
+    uint8_t data[200], got[200];
+
+    for (unsigned i = 0; i < READS; i++) {
+        connection_post(c, RNIC_SQ_RDMA_READ, i, i * 200, 200);
+    }
+    for (unsigned i = 0; i < READS; i++) {
+        wire_get_read_request(c->peer, i + 1, &reads[i]);
+    }
+    for (unsigned i = 0; i < READS; i++) {
+        WireSegment segment = {
+            .opcode = WIRE_READ_RESPONSE, .tagged = true, .ddp_version = 1,
+            .rdmap_version = 1, .stag = reads[i].sink_stag,
+            .to = reads[i].sink_to, .length = 120, .payload = data,
+        };
+
+        rnic_pattern(data, sizeof(data), i);
+        wire_put_segment(c->peer, &segment);
+        rnic_settle(c->r);
+        rnic_expect_no_cqe(c->r, &c->send_cq);
+        segment.last = true;
+        segment.to += 120;
+        segment.length = 80;
+        segment.payload = data + 120;
+        wire_put_segment(c->peer, &segment);
+        rnic_expect_cqe(c->r, &c->send_cq, i, RNIC_WC_SUCCESS);
+        connection_peek(c, i * 200, got, 200);
+        g_assert_cmpmem(got, 200, data, 200);
+    }
+    rnic_expect_no_cqe(c->r, &c->send_cq);
+    connection_free(c);
+    rnic_shows("R5.5-5");
+}
+
 /* A message far larger than any socket buffer, while the peer is slow. */
 static void test_large(void)
 {
@@ -1331,10 +1536,21 @@ static void test_large(void)
     /* The device is not held up by a peer that does not read. */
     rnic_settle(c->r);
     rnic_expect_no_cqe(c->r, &c->send_cq);
+    for (int i = 0; i < 30; i++) {
+        connection_post(c, RNIC_SQ_SEND, 10 + i, 0, 4);
+    }
+    g_assert_cmpint(rnic_qp_state(c->r, &c->qp), ==, RNIC_QPS_RTS);
+    rnic_expect_no_cqe(c->r, &c->send_cq);
     g_assert_cmpuint(wire_get_send(c->peer, WIRE_SEND, 1, got, LARGE), ==,
                      LARGE);
     g_assert_cmpmem(got, LARGE, data, LARGE);
     rnic_expect_cqe(c->r, &c->send_cq, 1, RNIC_WC_SUCCESS);
+    for (int i = 0; i < 30; i++) {
+        uint8_t small[4];
+
+        wire_get_send(c->peer, WIRE_SEND, 2 + i, small, 4);
+        rnic_expect_cqe(c->r, &c->send_cq, 10 + i, RNIC_WC_SUCCESS);
+    }
 
     rnic_mem_fill(c->r, mr.bus, 0, LARGE);
     sge = rnic_sge(&mr, 0, LARGE);
@@ -1345,7 +1561,7 @@ static void test_large(void)
     rnic_mem_read(c->r, mr.bus, got, LARGE);
     g_assert_cmpmem(got, LARGE, data, LARGE);
     connection_free(c);
-    rnic_shows("V8.1.2.1-8 R5.5-11");
+    rnic_shows("V8.1.2.1-8 V8.2.1-6 R5.5-11");
 }
 
 /* A peer that does not read one stream does not hold up the other. */
@@ -1452,8 +1668,7 @@ int main(int argc, char **argv)
     qtest_add_func("rnic/data/ord-lowered", test_ord_lowered);
     qtest_add_func("rnic/data/read-fence", test_read_fence);
     qtest_add_func("rnic/data/write-then-read", test_write_then_read);
-    qtest_add_func("rnic/data/read-waits-for-write",
-                   test_read_waits_for_write);
+    qtest_add_func("rnic/data/read-waits", test_read_waits);
     qtest_add_func("rnic/data/write-then-send", test_write_then_send);
     qtest_add_func("rnic/data/chunks", test_chunks);
     qtest_add_func("rnic/data/order", test_order);
@@ -1469,6 +1684,8 @@ int main(int argc, char **argv)
     qtest_add_func("rnic/data/wire-octets", test_wire_octets);
     qtest_add_func("rnic/data/reserved-on-wire", test_reserved_on_wire);
     qtest_add_func("rnic/data/solicited-out", test_solicited_out);
+    qtest_add_func("rnic/data/one-message-each", test_one_message_each);
+    qtest_add_func("rnic/data/responses-in-order", test_responses_in_order);
     qtest_add_func("rnic/data/large", test_large);
     qtest_add_func("rnic/data/streams-independent", test_streams_independent);
     qtest_add_func("rnic/data/no-deadlock", test_no_deadlock);
