@@ -1,0 +1,597 @@
+/*
+ * rnic: what stops, what stays and what comes back when a QP leaves RTS
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+#include "qemu/osdep.h"
+#include "qemu/bswap.h"
+
+#include "tests/qtest/rnic/lib/stags.h"
+
+static void to_state(Connection *c, uint8_t state)
+{
+    g_assert_cmpuint(rnic_modify_qp_state(c->r, &c->qp, state), ==,
+                     RNIC_ST_OK);
+}
+
+/* A Write of @length octets that the peer sends though nobody may want it. */
+static void try_write(Connection *c, uint64_t offset, const void *data,
+                      uint32_t length)
+{
+    WireSegment segment = {
+        .opcode = WIRE_WRITE, .tagged = true, .last = true, .ddp_version = 1,
+        .rdmap_version = 1, .stag = c->mr.stag, .to = c->mr.va + offset,
+        .length = length, .payload = (uint8_t *)data,
+    };
+    uint8_t ulpdu[2048], fpdu[2100];
+    size_t size = wire_encode_segment(&segment, ulpdu);
+
+    size = wire_encode_fpdu(c->peer, ulpdu, size, fpdu);
+    wire_try_put(c->peer, fpdu, size);
+}
+
+/* Messages both ways. @msn: of those that the device has sent. */
+static void assert_serves(Connection *c, uint32_t *msn)
+{
+    uint8_t got[8];
+
+    connection_recv(c, 0x5e, 0, 8);
+    wire_put_send(c->peer, WIRE_SEND, 0, "neighbor", 8);
+    rnic_expect_cqe(c->r, &c->recv_cq, 0x5e, RNIC_WC_SUCCESS);
+    connection_post(c, RNIC_SQ_SEND, 0x5f, 0, 8);
+    wire_get_send(c->peer, WIRE_SEND, ++*msn, got, 8);
+    g_assert_cmpmem(got, 8, "neighbor", 8);
+    rnic_expect_cqe(c->r, &c->send_cq, 0x5f, RNIC_WC_SUCCESS);
+}
+
+/* ------------------------------------------------------------ posts across */
+
+enum { EACH = 5 };
+
+static void post_some(Connection *c, unsigned from, bool sends)
+{
+    for (unsigned i = from; i < from + EACH; i++) {
+        RnicWr wr = connection_wr(c, RNIC_SQ_SEND, i, 0, 4);
+
+        wr.flags |= RNIC_WQE_READ_FENCE;
+        if (sends) {
+            rnic_post_send(c->r, &c->qp, &wr);
+        }
+        connection_recv(c, 100 + i, 0, 4);
+    }
+}
+
+static void expect_all_flushed(Connection *c, unsigned count, bool sends)
+{
+    for (unsigned i = 0; i < count; i++) {
+        if (sends) {
+            rnic_expect_cqe(c->r, &c->send_cq, i, RNIC_WC_FLUSHED);
+        }
+        rnic_expect_cqe(c->r, &c->recv_cq, 100 + i, RNIC_WC_FLUSHED);
+    }
+    rnic_settle(c->r);
+    rnic_expect_no_cqe(c->r, &c->send_cq);
+    rnic_expect_no_cqe(c->r, &c->recv_cq);
+}
+
+/*
+ * Work is posted before, in and behind Terminate, or Error: each WR comes back
+ * flushed, once, and none was done.
+ */
+static void test_posts_across_error(void)
+{
+    Connection *c = connection_prepare(NULL);
+    WireSegment segment;
+    WireRead read;
+
+    for (int terminate = 0; terminate < 2; terminate++) {
+        connection_establish(c, NULL);
+        connection_post(c, RNIC_SQ_RDMA_READ, 0x99, 0, 4);
+        wire_get_read_request(c->peer, 1, &read);
+        post_some(c, 0, true);
+        to_state(c, terminate ? RNIC_QPS_TERMINATE : RNIC_QPS_ERROR);
+        post_some(c, EACH, true);
+        if (terminate) {
+            wire_get_segment(c->peer, &segment);
+            g_assert_cmpint(segment.opcode, ==, WIRE_TERMINATE);
+            g_free(segment.payload);
+            post_some(c, 2 * EACH, true);
+            wire_shutdown(c->peer);
+            rnic_wait_qp_state(c->r, &c->qp, RNIC_QPS_ERROR);
+        } else {
+            rnic_settle(c->r);
+            post_some(c, 2 * EACH, true);
+        }
+        wire_expect_end(c->peer);
+        rnic_expect_cqe(c->r, &c->send_cq, 0x99, RNIC_WC_FLUSHED);
+        expect_all_flushed(c, 3 * EACH, true);
+        post_some(c, 0, true);
+        expect_all_flushed(c, EACH, true);
+        connection_recycle(c);
+    }
+    connection_free(c);
+    rnic_shows("V6.2.3-6 V6.2.4-5 V9.3.1.1-23");
+}
+
+/* Receives, across Closing and into Idle; then Sends into a Closing. */
+static void test_posts_across_closing(void)
+{
+    Connection *c = connection_prepare(NULL);
+
+    connection_establish(c, NULL);
+    post_some(c, 0, false);
+    to_state(c, RNIC_QPS_CLOSING);
+    post_some(c, EACH, false);
+    g_assert_cmpint(wire_end(c->peer), ==, WIRE_FIN);
+    wire_shutdown(c->peer);
+    rnic_wait_qp_state(c->r, &c->qp, RNIC_QPS_IDLE);
+    post_some(c, 2 * EACH, false);
+    rnic_settle(c->r);
+    /* What was accepted in Idle waits there, and is not lost either. */
+    to_state(c, RNIC_QPS_ERROR);
+    expect_all_flushed(c, 3 * EACH, false);
+    connection_recycle(c);
+
+    connection_establish(c, NULL);
+    post_some(c, 0, false);
+    to_state(c, RNIC_QPS_CLOSING);
+    for (unsigned i = 0; i < EACH; i++) {
+        rnic_expect_cqe(c->r, &c->recv_cq, 100 + i, RNIC_WC_FLUSHED);
+    }
+    post_some(c, 0, true);
+    rnic_expect_async(c->r, RNIC_AE_BAD_CLOSE, c->qp.number);
+    post_some(c, EACH, true);
+    expect_all_flushed(c, 2 * EACH, true);
+    wire_expect_end(c->peer);
+    connection_free(c);
+    rnic_shows("V6.2.5-3");
+}
+
+/* ------------------------------------------------------------- what stops */
+
+/* Left alone it stays in RTS; an error takes it to Error in the end. */
+static void test_left_alone(void)
+{
+    Connection *c = connection_new(NULL);
+    uint32_t msn = 0;
+
+    for (int i = 0; i < 3; i++) {
+        rnic_pass_time(c->r, 50);
+        g_assert_cmpint(rnic_qp_state(c->r, &c->qp), ==, RNIC_QPS_RTS);
+        rnic_expect_no_async(c->r);
+        assert_serves(c, &msn);
+    }
+    wire_put_write(c->peer, 0x77777700, 0, "x", 1);
+    wire_expect_terminate(c->peer, 0x1100);
+    wire_shutdown(c->peer);
+    rnic_wait_qp_state(c->r, &c->qp, RNIC_QPS_ERROR);
+    connection_free(c);
+    rnic_shows("V6.2-3");
+}
+
+/* In the middle of a flood: once the command is answered not an octet changes. */
+static void test_flood_stops(void)
+{
+    enum { SIZE = 1024, ROUNDS = CONNECTION_MR_SIZE / SIZE };
+    g_autofree uint8_t *before = g_malloc(CONNECTION_MR_SIZE);
+    g_autofree uint8_t *after = g_malloc(CONNECTION_MR_SIZE);
+    Connection *c = connection_prepare(NULL);
+    uint8_t data[SIZE];
+
+    for (int terminate = 0; terminate < 2; terminate++) {
+        connection_establish(c, NULL);
+        rnic_mem_fill(c->r, c->mr.bus, 0, CONNECTION_MR_SIZE);
+        memset(data, 0xab, SIZE);
+        for (int i = 0; i < ROUNDS; i++) {
+            try_write(c, i * SIZE, data, SIZE);
+        }
+        to_state(c, terminate ? RNIC_QPS_TERMINATE : RNIC_QPS_ERROR);
+        connection_peek(c, 0, before, CONNECTION_MR_SIZE);
+        memset(data, 0xcd, SIZE);
+        for (int i = 0; i < ROUNDS; i++) {
+            try_write(c, i * SIZE, data, SIZE);
+        }
+        rnic_settle(c->r);
+        connection_peek(c, 0, after, CONNECTION_MR_SIZE);
+        g_assert_cmpmem(after, CONNECTION_MR_SIZE, before,
+                        CONNECTION_MR_SIZE);
+        g_assert_cmpuint(rnic_query_qp(c->r, &c->qp).llp_stream == 0, ==,
+                         !terminate);
+        connection_recycle(c);
+    }
+    connection_free(c);
+    rnic_shows("V6.4-4");
+}
+
+/* A Read Request each way and work are there: nothing of it is done any more. */
+static void test_error_stops_all(void)
+{
+    enum { LARGE = 16 * 1024 * 1024 };
+    Connection *c = connection_new(NULL);
+    RnicWr wr = { .opcode = RNIC_SQ_RDMA_WRITE, .wr_id = 1, .num_sge = 1,
+                  .flags = RNIC_WQE_SIGNALED, .remote_stag = 7 };
+    g_autofree uint8_t *octets = g_malloc(LARGE);
+    uint64_t received = 0;
+    RnicMr mr;
+
+    rnic_create_mr(c->r, &mr, c->r->pd, LARGE, RNIC_TEST_ACCESS_ALL);
+    rnic_mem_fill(c->r, mr.bus, 0x11, LARGE);
+    wr.sge[0] = rnic_sge(&mr, 0, LARGE);
+    rnic_post_send(c->r, &c->qp, &wr);
+    wire_put_read_request(c->peer, &(WireRead) {
+        .size = LARGE, .source_stag = mr.stag, .source_to = mr.va });
+    rnic_settle(c->r);
+    to_state(c, RNIC_QPS_ERROR);
+    g_assert_cmphex(rnic_query_qp(c->r, &c->qp).llp_stream, ==, 0);
+    rnic_expect_cqe(c->r, &c->send_cq, 1, RNIC_WC_FLUSHED);
+    /* Of what is in memory now nothing reaches the peer. */
+    rnic_mem_fill(c->r, mr.bus, 0x22, LARGE);
+    try_write(c, 0, "intruder", 8);
+    rnic_settle(c->r);
+    g_assert_cmphex(rnic_mem_read32(c->r, c->mr.bus), ==, 0);
+    for (;;) {
+        ssize_t n = recv(c->peer->fd, octets, LARGE, 0);
+
+        if (n <= 0) {
+            break;
+        }
+        received += n;
+        g_assert_null(memmem(octets, n, "\x22\x22\x22\x22\x22\x22\x22\x22",
+                             8));
+    }
+    g_assert_cmpuint(received, <, LARGE);
+    connection_free(c);
+    rnic_shows("V6.2.2.4-2");
+}
+
+/* The peer goes on sending behind its error: Terminate and FIN arrive, no reset. */
+static void test_close_is_graceful(void)
+{
+    Connection *c = connection_new(NULL);
+    Connection *other = connection_prepare_second(c, NULL);
+    uint8_t data[1000];
+    uint32_t msn = 0;
+
+    connection_establish(other, NULL);
+    memset(data, 0x77, sizeof(data));
+    wire_put_write(c->peer, 0x77777700, 0, "x", 1);
+    for (int i = 0; i < 100; i++) {
+        try_write(c, 0, data, sizeof(data));
+    }
+    assert_serves(other, &msn);
+    {
+        WireTerminate t;
+
+        wire_get_terminate(c->peer, &t);
+        g_assert_cmphex(t.code, ==, 0x1100);
+    }
+    g_assert_cmpint(wire_end(c->peer), ==, WIRE_FIN);
+    for (int i = 0; i < 100; i++) {
+        try_write(c, 0, data, sizeof(data));
+    }
+    rnic_settle(c->r);
+    g_assert_cmphex(rnic_mem_read32(c->r, c->mr.bus), ==, 0);
+    assert_serves(other, &msn);
+    wire_shutdown(c->peer);
+    rnic_wait_qp_state(c->r, &c->qp, RNIC_QPS_ERROR);
+    assert_serves(other, &msn);
+    connection_free_second(other);
+    connection_free(c);
+    rnic_shows("R6.2.1-4 R7-2");
+}
+
+/* ---------------------------------------------------------- what can be seen */
+
+/* QPs of one device, connected to each other. */
+static void connect_pair(Connection *a, Connection *b)
+{
+    uint16_t port = wire_free_port(1);
+    struct rnic_cm_event event;
+    uint32_t listener;
+
+    g_assert_cmpuint(rnic_try_listen(a->r, wire_guest_ip(1), port, 5,
+                                     &listener), ==, RNIC_ST_OK);
+    g_assert_cmpuint(rnic_try_connect(a->r, &a->qp, wire_guest_ip(1), port,
+                                      2, 2, 1, NULL, 0), ==, RNIC_ST_OK);
+    event = rnic_expect_cm(a->r, RNIC_CM_CONNECT_REQUEST);
+    g_assert_cmpuint(rnic_try_accept(a->r, le32_to_cpu(event.endpoint),
+                                     &b->qp, 2, 2, 2, NULL, 0), ==,
+                     RNIC_ST_OK);
+    for (int i = 0; i < 2; i++) {
+        rnic_eq_wait(a->r, &a->r->cm_eq, &event);
+        g_assert_cmpint(event.status, ==, RNIC_CM_OK);
+    }
+    g_assert_cmpuint(rnic_admin_object(a->r, RNIC_ADMIN_CM_UNLISTEN, listener),
+                     ==, RNIC_ST_OK);
+}
+
+/* One's Terminate is the other's: the same octets, and whose they are. */
+static void test_both_ends(void)
+{
+    Connection *a = connection_prepare(NULL);
+    Connection *b = connection_prepare_second(a, NULL);
+
+    for (int error = 0; error < 2; error++) {
+        Connection *source = error ? b : a, *sink = error ? a : b;
+        struct rnic_qp_attr sent, received;
+
+        connect_pair(a, b);
+        if (error) {
+            RnicWr wr = connection_wr(a, RNIC_SQ_RDMA_WRITE, 1, 0, 8);
+
+            wr.remote_stag = 0x77777700;
+            rnic_post_send(a->r, &a->qp, &wr);
+        } else {
+            to_state(a, RNIC_QPS_TERMINATE);
+        }
+        rnic_wait_qp_state(a->r, &a->qp, RNIC_QPS_ERROR);
+        rnic_wait_qp_state(a->r, &b->qp, RNIC_QPS_ERROR);
+        sent = rnic_query_qp(a->r, &source->qp);
+        received = rnic_query_qp(a->r, &sink->qp);
+        g_assert_cmpint(sent.terminate_origin, ==, 1);
+        g_assert_cmpint(received.terminate_origin, ==, 2);
+        g_assert_cmpuint(sent.terminate_length, ==, error ? 20 : 4);
+        g_assert_cmphex(lduw_be_p(sent.terminate), ==, error ? 0x1100 : 0);
+        g_assert_cmpmem(sent.terminate, sent.terminate_length,
+                        received.terminate, received.terminate_length);
+        connection_recycle(a);
+        connection_recycle(b);
+    }
+    connection_free_second(b);
+    connection_free(a);
+    rnic_shows("V6.2.2.3-2");
+}
+
+/* Completions of before are there in whatever state the QP is polled. */
+static void test_old_completions(void)
+{
+    static const uint8_t states[] = {
+        RNIC_QPS_CLOSING, RNIC_QPS_TERMINATE, RNIC_QPS_ERROR, RNIC_QPS_IDLE,
+    };
+    Connection *c = connection_prepare(NULL);
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(states); i++) {
+        uint8_t got[4];
+
+        connection_establish(c, NULL);
+        connection_recv(c, 7, 0, 4);
+        connection_post(c, RNIC_SQ_SEND, 8, 0, 4);
+        wire_get_send(c->peer, WIRE_SEND, 1, got, 4);
+        wire_put_send(c->peer, WIRE_SEND, 0, "done", 4);
+        RNIC_UNTIL(c->r, (connection_peek(c, 0, got, 4),
+                          memcmp(got, "done", 4) == 0));
+        rnic_settle(c->r);
+        if (states[i] == RNIC_QPS_IDLE) {
+            to_state(c, RNIC_QPS_ERROR);
+            RNIC_UNTIL(c->r, rnic_modify_qp_state(c->r, &c->qp, RNIC_QPS_IDLE)
+                             == RNIC_ST_OK);
+        } else {
+            to_state(c, states[i]);
+        }
+        g_assert_cmpint(rnic_qp_state(c->r, &c->qp), ==, states[i]);
+        rnic_expect_cqe(c->r, &c->recv_cq, 7, RNIC_WC_SUCCESS);
+        rnic_expect_cqe(c->r, &c->send_cq, 8, RNIC_WC_SUCCESS);
+        g_assert_cmpint(rnic_qp_state(c->r, &c->qp), ==, states[i]);
+        rnic_expect_no_cqe(c->r, &c->recv_cq);
+        rnic_expect_no_cqe(c->r, &c->send_cq);
+        connection_recycle(c);
+    }
+    connection_free(c);
+    rnic_shows("V8.2.4-2");
+}
+
+/* A region that the QP used: Valid as before, and another QP's to invalidate. */
+static void test_regions_stay(void)
+{
+    Connection *c = connection_new(&stag_options);
+    Connection *other = connection_prepare_second(c, &stag_options);
+    StagRegion region = stag_region(c->r, 1);
+    uint8_t got[4];
+
+    connection_establish(other, &stag_options);
+    stag_register(c->r, &region);
+    stag_peer_writes(c, region.stag, region.va, "used", 4);
+    to_state(c, RNIC_QPS_ERROR);
+    g_assert_cmpint(stag_query_mr(c->r, region.stag).valid, ==, 1);
+    stag_peer_reads(other, region.stag, region.va, got, 4);
+    g_assert_cmpmem(got, 4, "used", 4);
+    stag_peer_writes(other, region.stag, region.va, "more", 4);
+    g_assert_cmpuint(stag_invalidate(other, region.stag), ==,
+                     RNIC_WC_SUCCESS);
+    g_assert_cmpint(stag_query_mr(c->r, region.stag).valid, ==, 0);
+    stag_peer_write_refused(other, region.stag, region.va, 1, 0x1100);
+    connection_free_second(other);
+    connection_free(c);
+    rnic_shows("V6.2.4-8");
+}
+
+/* Between two events a command about events fails: both come. */
+static void test_events_not_lost(void)
+{
+    Connection *c = connection_new(NULL);
+    Connection *other = connection_prepare_second(c, NULL);
+    struct rnic_admin_sqe sqe = rnic_command(RNIC_ADMIN_CREATE_EQ);
+
+    connection_establish(other, NULL);
+    sqe.create_eq.eq_class = RNIC_EQ_ASYNC;
+    sqe.create_eq.depth = cpu_to_le32(16);
+    sqe.create_eq.memory.pages = rnic_pages(c->r, rnic_alloc(c->r, 4096),
+                                            4096);
+    sqe.create_eq.memory.ring_offset[0] = cpu_to_le32(RNIC_QUEUE_RECORD_SIZE);
+    wire_put_write(c->peer, 0x77777700, 0, "x", 1);
+    wire_expect_terminate(c->peer, 0x1100);
+    g_assert_cmpuint(rnic_admin(c->r, &sqe, NULL), ==, RNIC_ST_EQ_IN_USE);
+    sqe.create_eq.eq_class = 9;
+    g_assert_cmpuint(rnic_admin(c->r, &sqe, NULL), ==,
+                     RNIC_ST_INVALID_MODIFIER);
+    g_assert_cmpuint(rnic_admin_object(c->r, RNIC_ADMIN_DESTROY_EQ, 0x777777),
+                     ==, RNIC_ST_INVALID_EQ);
+    wire_put_write(other->peer, 0x77777700, 0, "x", 1);
+    wire_expect_terminate(other->peer, 0x1100);
+    rnic_expect_async(c->r, RNIC_AE_TAGGED_INVALID_STAG, c->qp.number);
+    rnic_expect_async(c->r, RNIC_AE_TAGGED_INVALID_STAG, other->qp.number);
+    rnic_settle(c->r);
+    rnic_expect_no_async(c->r);
+    connection_free_second(other);
+    connection_free(c);
+    rnic_shows("V8.3.1-7");
+}
+
+/* ------------------------------------------------------------------- floods */
+
+/* More messages than receives: the stream's own end, and nobody else's. */
+static void test_flood(void)
+{
+    enum { OTHERS = 3, RECEIVES = 4 };
+    Connection *c = connection_new(NULL);
+    Connection *others[OTHERS];
+
+    for (int i = 0; i < OTHERS; i++) {
+        others[i] = connection_prepare_second(c, NULL);
+        connection_establish(others[i], NULL);
+        for (int k = 0; k < RECEIVES; k++) {
+            connection_recv(others[i], k, 8 * k, 8);
+        }
+    }
+    connection_recv(c, 1, 0, 8);
+    for (int i = 0; i < 5; i++) {
+        wire_put_send(c->peer, WIRE_SEND, 0, "flooding", 8);
+    }
+    rnic_expect_cqe(c->r, &c->recv_cq, 1, RNIC_WC_SUCCESS);
+    wire_expect_terminate(c->peer, 0x1202);
+    rnic_settle(c->r);
+    for (int i = 0; i < OTHERS; i++) {
+        rnic_expect_no_cqe(c->r, &others[i]->recv_cq);
+        for (int k = 0; k < RECEIVES; k++) {
+            wire_put_send(others[i]->peer, WIRE_SEND, 0, "12345678", 8);
+            rnic_expect_cqe(c->r, &others[i]->recv_cq, k, RNIC_WC_SUCCESS);
+        }
+        g_assert_cmpint(rnic_qp_state(c->r, &others[i]->qp), ==,
+                        RNIC_QPS_RTS);
+        connection_free_second(others[i]);
+    }
+    connection_free(c);
+    rnic_shows("V10.4.2-1");
+}
+
+/* An MSN from far ahead takes nothing from the S-RQ. */
+static void test_far_msn(void)
+{
+    Rnic *r = rnic_boot_up(",mpa-rtr=off");
+    RnicSrqInit init = rnic_srq_default(r);
+    ConnectionOptions options = { };
+    WireSegment s = {
+        .opcode = WIRE_SEND, .last = true, .ddp_version = 1,
+        .rdmap_version = 1, .msn = 10001, .length = 4,
+        .payload = (uint8_t *)"far!",
+    };
+    RnicSrq srq;
+    Connection *c, *other;
+
+    rnic_create_srq(r, &srq, &init);
+    options.srq = &srq;
+    c = connection_prepare_on(r, &options);
+    other = connection_prepare_second(c, &options);
+    for (int i = 0; i < 3; i++) {
+        struct rnic_sge sge = rnic_sge(&c->mr, 8 * i, 8);
+
+        rnic_post_srq_recv(r, &srq, i, 1, &sge);
+    }
+    connection_establish(c, &options);
+    connection_establish(other, &options);
+    wire_put_segment(c->peer, &s);
+    wire_expect_terminate(c->peer, 0x1203);
+    rnic_expect_async(r, RNIC_AE_RQ_MSN_GAP, c->qp.number);
+    rnic_expect_no_cqe(r, &c->recv_cq);
+    g_assert_cmpuint(rnic_mem_read32(r, srq.memory +
+                                     offsetof(struct rnic_srq_record,
+                                              consumer)), ==, 0);
+    for (int i = 0; i < 3; i++) {
+        wire_put_send(other->peer, WIRE_SEND, 0, "near", 4);
+        rnic_expect_cqe(r, &other->recv_cq, i, RNIC_WC_SUCCESS);
+    }
+    connection_free_second(other);
+    connection_free(c);
+    rnic_shows("V10.4.2-3");
+}
+
+/* A CQ as large as all its queues together never overflows. */
+static void test_cq_for_all(void)
+{
+    enum { DEPTH = 16, CQE = 4 * DEPTH };
+    Rnic *r = rnic_boot_up(",mpa-rtr=off");
+    RnicCq cq;
+    Connection *each[2];
+    ConnectionOptions options = {
+        .cq = &cq, .sq_depth = DEPTH, .rq_depth = DEPTH };
+    unsigned flushed = 0, good = 0;
+    struct rnic_cqe cqe;
+
+    rnic_create_cq(r, &cq, CQE, RNIC_NO_VECTOR);
+    each[0] = connection_prepare_on(r, &options);
+    options.pd = rnic_alloc_pd(r);
+    each[1] = connection_prepare_second(each[0], &options);
+    for (int i = 0; i < 2; i++) {
+        connection_establish(each[i], &options);
+        for (int k = 0; k < DEPTH; k++) {
+            RnicWr wr = { .opcode = k < DEPTH / 2 ? RNIC_SQ_SEND
+                                                  : RNIC_SQ_RDMA_READ,
+                          .flags = RNIC_WQE_SIGNALED };
+
+            rnic_post_send(r, &each[i]->qp, &wr);
+            rnic_post_recv(r, &each[i]->qp, k, 0, NULL);
+        }
+        /* One more than there is room for. */
+        for (int k = 0; k < DEPTH + 1; k++) {
+            uint8_t ulpdu[64], fpdu[80];
+            WireSegment s = {
+                .opcode = WIRE_SEND, .last = true, .ddp_version = 1,
+                .rdmap_version = 1, .msn = k + 1 };
+            size_t size = wire_encode_segment(&s, ulpdu);
+
+            if (k < DEPTH || i == 0) {
+                size = wire_encode_fpdu(each[i]->peer, ulpdu, size, fpdu);
+                wire_put(each[i]->peer, fpdu, size);
+            }
+        }
+    }
+    rnic_wait_qp_state(r, &each[0]->qp, RNIC_QPS_TERMINATE);
+    rnic_settle(r);
+    to_state(each[1], RNIC_QPS_ERROR);
+    rnic_settle(r);
+    rnic_expect_async(r, RNIC_AE_RQ_MSN_RANGE, each[0]->qp.number);
+    rnic_expect_no_async(r);
+    for (int i = 0; i < CQE; i++) {
+        rnic_cq_wait(r, &cq, &cqe);
+        good += cqe.status == RNIC_WC_SUCCESS;
+        flushed += cqe.status == RNIC_WC_FLUSHED;
+    }
+    g_assert_cmpuint(good + flushed, ==, CQE);
+    g_assert_cmpuint(good, >=, 2 * DEPTH);
+    rnic_expect_no_cqe(r, &cq);
+    connection_free_second(each[1]);
+    connection_free(each[0]);
+    rnic_shows("V10.4.3-1");
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    qtest_add_func("rnic/leaving-rts/posts-across-error",
+                   test_posts_across_error);
+    qtest_add_func("rnic/leaving-rts/posts-across-closing",
+                   test_posts_across_closing);
+    qtest_add_func("rnic/leaving-rts/left-alone", test_left_alone);
+    qtest_add_func("rnic/leaving-rts/flood-stops", test_flood_stops);
+    qtest_add_func("rnic/leaving-rts/error-stops-all", test_error_stops_all);
+    qtest_add_func("rnic/leaving-rts/close-is-graceful",
+                   test_close_is_graceful);
+    qtest_add_func("rnic/leaving-rts/both-ends", test_both_ends);
+    qtest_add_func("rnic/leaving-rts/old-completions", test_old_completions);
+    qtest_add_func("rnic/leaving-rts/regions-stay", test_regions_stay);
+    qtest_add_func("rnic/leaving-rts/events-not-lost", test_events_not_lost);
+    qtest_add_func("rnic/leaving-rts/flood", test_flood);
+    qtest_add_func("rnic/leaving-rts/far-msn", test_far_msn);
+    qtest_add_func("rnic/leaving-rts/cq-for-all", test_cq_for_all);
+    return g_test_run();
+}
