@@ -474,7 +474,7 @@ static void test_overlap(void)
     peer_reads(c, read.stag, read.va, got, 1);
     g_assert_cmphex(got[0], ==, 'A');
     connection_free(c);
-    rnic_shows("V5.2-1 V7.4.3-1 V7.9-3 V7.6.3-3 R3.2-7 R8.1.1-1");
+    rnic_shows("V5.2-1 V7.4.3-1 V7.9-3 V7.6.3-3 V10.3-3 R3.2-7 R8.1.1-1");
 }
 
 /* Local use looks at local rights alone, and not at those of the QP. */

@@ -1174,20 +1174,35 @@ static void test_not_invalidated(void)
     rnic_shows("V8.3.2-6 V8.3.2-11 V9.5.2-11");
 }
 
-/* The four operations on memory that are work, in one post, each its own kind. */
-static void test_memory_work(void)
+/*
+ * The ten kinds of work and the receive, each of which says what it was; four of
+ * them are operations on memory. There is no eleventh.
+ */
+static void test_kinds_of_work(void)
 {
+    static const struct {
+        uint8_t opcode, flags;
+    } plain[] = {
+        { RNIC_SQ_SEND, 0 }, { RNIC_SQ_SEND, RNIC_WQE_SOLICITED },
+        { RNIC_SQ_SEND_INVALIDATE, 0 },
+        { RNIC_SQ_SEND_INVALIDATE, RNIC_WQE_SOLICITED },
+        { RNIC_SQ_RDMA_WRITE, 0 },
+    };
     static const uint8_t opcodes[] = {
-        RNIC_SQ_FAST_REGISTER, RNIC_SQ_BIND_MW, RNIC_SQ_SEND,
-        RNIC_SQ_LOCAL_INVALIDATE, RNIC_SQ_RDMA_READ_INVALIDATE,
+        RNIC_SQ_FAST_REGISTER, RNIC_SQ_BIND_MW, RNIC_SQ_SEND, RNIC_SQ_SEND,
+        RNIC_SQ_SEND_INVALIDATE, RNIC_SQ_SEND_INVALIDATE, RNIC_SQ_RDMA_WRITE,
+        RNIC_SQ_RDMA_READ, RNIC_SQ_LOCAL_INVALIDATE,
+        RNIC_SQ_RDMA_READ_INVALIDATE,
     };
     World w;
     StagRegion fast;
     StagBind bind;
     RnicWr wr = { .opcode = RNIC_SQ_RDMA_READ_INVALIDATE, .num_sge = 1,
-                  .flags = RNIC_WQE_SIGNALED, .remote_stag = 9, .wr_id = 4 };
+                  .flags = RNIC_WQE_SIGNALED, .remote_stag = 9, .wr_id = 9 };
+    WireSegment segment;
+    struct rnic_cqe cqe;
     WireRead read;
-    uint8_t got[8];
+    uint8_t wqe[RNIC_SQ_UNIT * RNIC_SQ_MAX_UNITS];
 
     world_init(&w);
     fast = stag_region(w.r, 2);
@@ -1195,23 +1210,39 @@ static void test_memory_work(void)
     bind = stag_window(w.mw, &fast, fast.va + 1, 8, RR | RW);
     stag_post_fast_register(w.c, 0, &fast);
     stag_post_bind(w.c, 1, &bind);
-    connection_post(w.c, RNIC_SQ_SEND, 2, 0, 4);
-    wire_get_send(w.c->peer, WIRE_SEND, 1, got, 4);
+    for (unsigned i = 0; i < G_N_ELEMENTS(plain); i++) {
+        RnicWr some = connection_wr(w.c, plain[i].opcode, 2 + i, 0, 4);
+
+        some.flags |= plain[i].flags;
+        some.invalidate_stag = 0x1234;
+        if (plain[i].opcode == RNIC_SQ_RDMA_WRITE) {
+            some.invalidate_stag = 0;
+        }
+        rnic_post_send(w.r, &w.c->qp, &some);
+        wire_get_segment(w.c->peer, &segment);
+        g_free(segment.payload);
+    }
     stag_peer_writes(w.c, bind.mw, bind.va, "bound", 5);
-    stag_post_invalidate(w.c, 3, bind.mw);
+    connection_post(w.c, RNIC_SQ_RDMA_READ, 7, 0, 4);
+    wire_get_read_request(w.c->peer, 1, &read);
+    wire_put_read_response(w.c->peer, read.sink_stag, read.sink_to, "read", 4);
+    stag_post_invalidate(w.c, 8, bind.mw);
     wr.sge[0].stag = cpu_to_le32(fast.stag);
     wr.sge[0].to = cpu_to_le64(fast.va);
     wr.sge[0].length = cpu_to_le32(8);
     rnic_post_send(w.r, &w.c->qp, &wr);
-    wire_get_read_request(w.c->peer, 1, &read);
+    wire_get_read_request(w.c->peer, 2, &read);
     wire_put_read_response(w.c->peer, read.sink_stag, read.sink_to,
                            "abcdefgh", 8);
     for (unsigned i = 0; i < G_N_ELEMENTS(opcodes); i++) {
-        struct rnic_cqe cqe = rnic_expect_cqe(w.r, &w.c->send_cq, i,
-                                              RNIC_WC_SUCCESS);
-
+        cqe = rnic_expect_cqe(w.r, &w.c->send_cq, i, RNIC_WC_SUCCESS);
         g_assert_cmpint(cqe.opcode, ==, opcodes[i]);
+        g_assert_cmphex(cqe.flags & RNIC_CQE_RECEIVE, ==, 0);
     }
+    connection_recv(w.c, 10, 0, 4);
+    wire_put_send(w.c->peer, WIRE_SEND, 0, "recv", 4);
+    cqe = rnic_expect_cqe(w.r, &w.c->recv_cq, 10, RNIC_WC_SUCCESS);
+    g_assert_cmphex(cqe.flags & RNIC_CQE_RECEIVE, !=, 0);
     g_assert_cmpint(stag_query_mr(w.r, fast.stag).valid, ==, 0);
     assert_unbound(&w);
     /* What commands make is there when they are answered. */
@@ -1220,8 +1251,19 @@ static void test_memory_work(void)
     stag_peer_writes(w.c, fast.stag, fast.va, "now", 3);
     stag_dealloc(w.r, fast.stag);
     stag_peer_write_refused(w.c, fast.stag, fast.va, 3, 0x1100);
+    for (unsigned opcode = RNIC_SQ_COMPARE_SWAP + 1; opcode <= 256;
+         opcode += 3) {
+        wr = connection_wr(w.c, RNIC_SQ_SEND, 11, 0, 4);
+        rnic_encode_wr(&wr, wqe);
+        wqe[0] = opcode;                /* the last one is 0 */
+        rnic_store_wqe(w.r, &w.c->qp, wqe, 1);
+        rnic_ring_sq(w.r, &w.c->qp);
+        rnic_expect_cqe(w.r, &w.c->send_cq, 11, RNIC_WC_INVALID_WQE);
+        wire_expect_terminate(w.c->peer, 0);
+        stag_reconnect(w.c);
+    }
     world_cleanup(&w);
-    rnic_shows("V8.1.2.3-1 V9.2.6-1");
+    rnic_shows("V8.1.2.3-1 V9.2.6-1 V9.3.1.1-3 V9.5.2-1");
 }
 
 /* STag zero knows no PD. */
@@ -1780,7 +1822,7 @@ int main(int argc, char **argv)
     qtest_add_func("rnic/window/chain", test_chain);
     qtest_add_func("rnic/window/foreign-stags", test_foreign_stags);
     qtest_add_func("rnic/window/not-invalidated", test_not_invalidated);
-    qtest_add_func("rnic/window/memory-work", test_memory_work);
+    qtest_add_func("rnic/window/kinds-of-work", test_kinds_of_work);
     qtest_add_func("rnic/window/twice", test_twice);
     qtest_add_func("rnic/window/other-regions", test_other_regions);
     qtest_add_func("rnic/window/any-order", test_any_order);

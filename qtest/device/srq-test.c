@@ -736,6 +736,7 @@ static void test_limit(void)
 
     /* Armed by creation; the queue being empty then is no event. */
     world_init_with(&w, 3, true);
+    g_assert_cmpuint(rnic_query_srq(w.r, &w.srq).srq.limit_armed, ==, 1);
     post_many(&w, 8);
     receive(&w, 5);
     rnic_settle(w.r);
@@ -751,6 +752,7 @@ static void test_limit(void)
     post_many(&w, 6);
     g_assert_cmpuint(rnic_modify_srq_limit(w.r, &w.srq, 3), ==, RNIC_ST_OK);
     g_assert_cmpuint(rnic_modify_srq_limit(w.r, &w.srq, 5), ==, RNIC_ST_OK);
+    g_assert_cmpuint(rnic_query_srq(w.r, &w.srq).srq.limit_armed, ==, 1);
     receive(&w, 2);
     rnic_settle(w.r);
     rnic_expect_no_async(w.r);          /* 5 */
@@ -769,8 +771,42 @@ static void test_limit(void)
     receive(&w, 1);
     expect_limit(&w);
     world_cleanup(&w);
-    rnic_shows("V6.3.8-1 V6.3.8-2 V6.3.8-3 V9.2.4.1-4 V9.2.4.3-3 V9.5.3-34 "
+    rnic_shows("V6.3.8-1 V6.3.8-2 V6.3.8-3 V9.2.4.1-4 V9.2.4.2-2 V9.2.4.3-3 "
+               "V9.5.3-34 "
                "R8.1.2-8");
+}
+
+/* What is refused takes no receive away, adds none and moves no limit. */
+static void test_refused_leaves_all(void)
+{
+    World w;
+    struct rnic_admin_sqe sqe = rnic_command(RNIC_ADMIN_MODIFY_SRQ);
+    struct rnic_admin_cqe before, after;
+
+    world_init(&w);
+    post_many(&w, 6);
+    g_assert_cmpuint(rnic_modify_srq_limit(w.r, &w.srq, 4), ==, RNIC_ST_OK);
+    before = rnic_query_srq(w.r, &w.srq);
+    g_assert_cmpuint(rnic_modify_srq_limit(w.r, &w.srq, w.srq.depth + 1), ==,
+                     RNIC_ST_SRQ_LIMIT_RANGE);
+    sqe.create_srq.srqn = cpu_to_le32(w.srq.number);
+    sqe.create_srq.mask = 0x80;
+    g_assert_cmpuint(rnic_admin(w.r, &sqe, NULL), ==,
+                     RNIC_ST_INVALID_MODIFIER);
+    g_assert_cmpuint(rnic_admin_object(w.r, RNIC_ADMIN_DESTROY_SRQ,
+                                       w.srq.number), ==, RNIC_ST_SRQ_IN_USE);
+    after = rnic_query_srq(w.r, &w.srq);
+    g_assert_cmpmem(&after.srq, sizeof(after.srq), &before.srq,
+                    sizeof(before.srq));
+    g_assert_cmpuint(taken(&w), ==, 0);
+    receive(&w, 2);
+    rnic_settle(w.r);
+    rnic_expect_no_async(w.r);
+    receive(&w, 1);
+    expect_limit(&w);
+    receive(&w, 3);
+    world_cleanup(&w);
+    rnic_shows("V8.3.1-4");
 }
 
 static uint16_t modify_rq_limit(World *w, const Connection *c, uint32_t limit)
@@ -1342,6 +1378,7 @@ int main(int argc, char **argv)
     qtest_add_func("rnic/srq/destroy-full", test_destroy_full);
     qtest_add_func("rnic/srq/doorbells", test_doorbells);
     qtest_add_func("rnic/srq/bad-wqes", test_bad_wqes);
+    qtest_add_func("rnic/srq/refused-leaves-all", test_refused_leaves_all);
     qtest_add_func("rnic/srq/random-wqes", test_random_wqes);
     qtest_add_func("rnic/srq/unreadable-wqe", test_unreadable_wqe);
     qtest_add_func("rnic/srq/catastrophic", test_catastrophic);

@@ -80,6 +80,10 @@ static void test_no_stream(void)
 {
     Connection *c = connection_prepare(NULL);
     Connection *other = connection_prepare_second(c, NULL);
+    static const uint16_t llp[] = {
+        RNIC_ADMIN_LLP_OPEN, RNIC_ADMIN_LLP_SEND, RNIC_ADMIN_LLP_RECEIVE,
+        RNIC_ADMIN_LLP_CLOSE,
+    };
     WireMpa request;
     WirePeer *half;
     uint16_t port;
@@ -113,9 +117,17 @@ static void test_no_stream(void)
     rnic_wait_qp_state(c->r, &c->qp, RNIC_QPS_IDLE);
     NO_STREAM();
 #undef NO_STREAM
+    /* Nor is there a way to give it one that speaks streaming mode first. */
+    g_assert_cmphex(rnic_features(c->r) & RNIC_FEATURE_LLP_STREAM, ==, 0);
+    for (unsigned i = 0; i < G_N_ELEMENTS(llp); i++) {
+        struct rnic_admin_sqe sqe = rnic_command(llp[i]);
+
+        g_assert_cmpuint(rnic_admin(c->r, &sqe, NULL), ==,
+                         RNIC_ST_UNSUPPORTED);
+    }
     connection_free_second(other);
     connection_free(c);
-    rnic_shows("V6.2.1.2-1 V9.2.5.3-4");
+    rnic_shows("V6.2.1.2-1 V6.6.1-2 V9.2.5.3-4 V13.1-1 V13.1-2");
 }
 
 /* These transitions take no attribute along. */
@@ -601,9 +613,8 @@ static void test_close_with_data(void)
             wire_put_write(c->peer, c->mr.stag, c->mr.va, "intruder", 8);
         }
         rnic_wait_qp_state(c->r, &c->qp, RNIC_QPS_ERROR);
-        if (!terminate) {
-            rnic_expect_async(c->r, RNIC_AE_BAD_CLOSE, c->qp.number);
-        }
+        rnic_expect_async(c->r, terminate ? RNIC_AE_BAD_CLOSE
+                                          : RNIC_AE_BAD_CLOSE, c->qp.number);
         g_assert_cmphex(rnic_mem_read32(c->r, c->mr.bus), ==, 0);
         expect_disconnected(c, 0);
         /* Reset or closed, and no Terminate. */
@@ -611,7 +622,7 @@ static void test_close_with_data(void)
         connection_free(c);
     }
     check_close_with_work();
-    rnic_shows("V6.2.5-1 V6.2.5-7 V8.3.3-12 V9.5.3-21");
+    rnic_shows("V6.2.5-1 V6.2.5-7 V6.2.5-8 V8.3.3-12 V9.5.3-21");
 }
 
 /* The peer dies, or says nothing. */
