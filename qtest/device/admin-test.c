@@ -1145,6 +1145,10 @@ static uint32_t make_one(World *w, uint16_t opcode, uint16_t *status)
     case RNIC_ADMIN_REGISTER_MR:
         sqe = good_register_mr(w);
         break;
+    case RNIC_ADMIN_ALLOC_MW:
+        sqe = rnic_command(opcode);
+        sqe.alloc_stag.pdn = cpu_to_le32(w->r->pd);
+        break;
     default:
         sqe = rnic_command(opcode);
     }
@@ -1192,7 +1196,7 @@ static void exhaust(World *w, uint16_t create, uint16_t destroy,
                 max);                                                   \
     } while (0)
 
-static void test_exhaustion(void)
+static void check_exhaustion(void)
 {
     World *w = world_new(",max-qp=5,max-cq=6,max-eq=7,max-pd=8,max-mr=9,"
                          "max-srq=4");
@@ -1217,6 +1221,11 @@ static void test_exhaustion(void)
             w->unused_pd);
     EXHAUST(w, RNIC_ADMIN_REGISTER_MR, RNIC_ADMIN_DEALLOC_STAG, 9, w->mr.stag);
     world_free(w);
+}
+
+static void test_exhaustion(void)
+{
+    check_exhaustion();
     rnic_shows("V5.1.1-1 V5.2.1-1 V7.3-3 V9.2.2.1-1 V9.2.2.1-2 V9.2.3.1-6 "
                "V9.4.1-6");
 }
@@ -1340,22 +1349,65 @@ static void test_read_limits(void)
     rnic_shows("V6.5-1 V6.5-2 V9.2.1.2-4 V9.2.5.1-15");
 }
 
-/* The largest queues there are. */
-static void test_largest(void)
+/* Each maximum that is reported: that much, and no more. */
+static void test_ceilings(void)
 {
-    World *w = world_new("");
+    World *w = world_new(",max-mr=7");
     Rnic *r = w->r;
+    uint32_t pages = le32_to_cpu(w->attr.max_fast_register_pages);
+    struct rnic_admin_sqe stag = rnic_command(RNIC_ADMIN_ALLOC_STAG);
     RnicQpInit init = rnic_qp_default(r, &w->cq, &w->cq);
+    RnicSrqInit srq_init = rnic_srq_default(r);
+    struct rnic_admin_cqe cqe;
+    RnicSrq srq;
     RnicQp qp;
     RnicCq cq;
 
+    /* The largest queues there are. */
     init.sq_depth = le32_to_cpu(w->attr.max_sq_units);
     init.rq_depth = le32_to_cpu(w->attr.max_rq_wr);
     init.rq_shift = RNIC_RQ_MAX_WQE_SHIFT;
     init.max_sge = le32_to_cpu(w->attr.max_send_sge);
+    init.ird = le32_to_cpu(w->attr.max_ird);
+    init.ord = le32_to_cpu(w->attr.max_ord);
     rnic_create_qp(r, &qp, &init);
     rnic_create_cq(r, &cq, le32_to_cpu(w->attr.max_cqe), RNIC_NO_VECTOR);
+    srq_init.depth = le32_to_cpu(w->attr.max_srq_wr);
+    rnic_create_srq(r, &srq, &srq_init);
+    stag.alloc_stag.pdn = cpu_to_le32(r->pd);
+    stag.alloc_stag.max_pages = cpu_to_le32(pages);
+    g_assert_cmpuint(rnic_admin(r, &stag, &cqe), ==, RNIC_ST_OK);
+    g_assert_cmpuint(rnic_admin_object(r, RNIC_ADMIN_DEALLOC_STAG,
+                                       le32_to_cpu(cqe.number)),
+                     ==, RNIC_ST_OK);
+
+    RUN(w, good_create_qp(w),
+        SPOIL(create_qp.sq_depth, le32_to_cpu(w->attr.max_sq_units) + 1,
+              RNIC_ST_SQ_WRS_EXCEEDED),
+        SPOIL(create_qp.rq_depth, le32_to_cpu(w->attr.max_rq_wr) + 1,
+              RNIC_ST_RQ_WRS_EXCEEDED),
+        SPOIL(create_qp.max_send_sge, le32_to_cpu(w->attr.max_send_sge) + 1,
+              RNIC_ST_SQ_SGES_EXCEEDED),
+        SPOIL(create_qp.max_write_sge, le32_to_cpu(w->attr.max_write_sge) + 1,
+              RNIC_ST_SQ_SGES_EXCEEDED),
+        SPOIL(create_qp.max_recv_sge, le32_to_cpu(w->attr.max_recv_sge) + 1,
+              RNIC_ST_RQ_SGES_EXCEEDED),
+        SPOIL(create_qp.ird, le32_to_cpu(w->attr.max_ird) + 1,
+              RNIC_ST_IRD_EXCEEDED),
+        SPOIL(create_qp.ord, le32_to_cpu(w->attr.max_ord) + 1,
+              RNIC_ST_ORD_EXCEEDED));
+    RUN(w, good_create_cq(w),
+        SPOIL(create_cq.depth, le32_to_cpu(w->attr.max_cqe) + 1,
+              RNIC_ST_CQ_TOO_MANY_ENTRIES));
+    RUN(w, stag,
+        SPOIL(alloc_stag.max_pages, pages + 1,
+              RNIC_ST_INSUFFICIENT_RESOURCES));
+    g_assert_cmpuint(le32_to_cpu(w->attr.max_mw), ==, 7);
+    EXHAUST(w, RNIC_ADMIN_ALLOC_MW, RNIC_ADMIN_DEALLOC_STAG, 7, w->mr.stag);
     world_free(w);
+    /* And as many of each object. */
+    check_exhaustion();
+    rnic_shows("V5.1.3-2 V9.2.1.2-2");
 }
 
 /* ------------------------------------------------------------- connections */
@@ -1434,7 +1486,7 @@ int main(int argc, char **argv)
     qtest_add_func("rnic/admin/exhaustion", test_exhaustion);
     qtest_add_func("rnic/admin/stale-handles", test_stale_handles);
     qtest_add_func("rnic/admin/read-limits", test_read_limits);
-    qtest_add_func("rnic/admin/largest", test_largest);
+    qtest_add_func("rnic/admin/ceilings", test_ceilings);
     qtest_add_func("rnic/admin/cm-refused", test_cm_refused);
     return g_test_run();
 }

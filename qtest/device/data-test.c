@@ -1476,6 +1476,66 @@ static void test_one_message_each(void)
     rnic_shows("V6.6.1-3 R1.2-3 R3.1-1 R6.1-1");
 }
 
+/* Fields that are another operation's say nothing. */
+static void test_foreign_modifiers(void)
+{
+    static const uint8_t opcodes[] = {
+        RNIC_SQ_SEND, RNIC_SQ_RDMA_WRITE, RNIC_SQ_RDMA_READ,
+        RNIC_SQ_SEND_INVALIDATE,
+    };
+    Connection *c = connection_new(NULL);
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(opcodes); i++) {
+        RnicWr wr = connection_wr(c, opcodes[i], i, 0, 8);
+        uint8_t wqe[RNIC_SQ_UNIT * RNIC_SQ_MAX_UNITS];
+        struct rnic_sq_wqe *head = (void *)wqe;
+        bool remote = opcodes[i] == RNIC_SQ_RDMA_WRITE ||
+                      opcodes[i] == RNIC_SQ_RDMA_READ;
+        WireSegment segment;
+        uint8_t got[8];
+        WireRead read;
+
+        wr.invalidate_stag = 0x11223344;
+        connection_fill(c, 0, "contents", 8);
+        rnic_encode_wr(&wr, wqe);
+        if (remote) {
+            head->invalidate_stag = cpu_to_le32(0xdeadbeef);
+        } else {
+            head->remote_stag = cpu_to_le32(0xdeadbeef);
+            head->remote_to = cpu_to_le64(0xdeadbeefdeadbeef);
+        }
+        if (opcodes[i] == RNIC_SQ_SEND) {
+            head->invalidate_stag = cpu_to_le32(0xdeadbeef);
+        }
+        rnic_store_wqe(c->r, &c->qp, wqe, 1);
+        rnic_ring_sq(c->r, &c->qp);
+        switch (opcodes[i]) {
+        case RNIC_SQ_SEND:
+            wire_get_send(c->peer, WIRE_SEND, 1, got, 8);
+            g_assert_cmpmem(got, 8, "contents", 8);
+            break;
+        case RNIC_SQ_RDMA_WRITE:
+            connection_get_write(c, 0, got, 8);
+            g_assert_cmpmem(got, 8, "contents", 8);
+            break;
+        case RNIC_SQ_RDMA_READ:
+            wire_get_read_request(c->peer, 1, &read);
+            g_assert_cmphex(read.source_stag, ==, CONNECTION_REMOTE_STAG);
+            wire_put_read_response(c->peer, read.sink_stag, read.sink_to,
+                                   "response", 8);
+            break;
+        default:
+            wire_get_segment(c->peer, &segment);
+            g_assert_cmpint(segment.opcode, ==, WIRE_SEND_INVALIDATE);
+            g_assert_cmphex(segment.stag, ==, 0x11223344);
+            g_free(segment.payload);
+        }
+        rnic_expect_cqe(c->r, &c->send_cq, i, RNIC_WC_SUCCESS);
+    }
+    connection_free(c);
+    rnic_shows("V9.3.1.1-4");
+}
+
 /* Ten Reads at once: each completes with its last segment, in their order. */
 static void test_responses_in_order(void)
 {
@@ -1685,6 +1745,7 @@ int main(int argc, char **argv)
     qtest_add_func("rnic/data/reserved-on-wire", test_reserved_on_wire);
     qtest_add_func("rnic/data/solicited-out", test_solicited_out);
     qtest_add_func("rnic/data/one-message-each", test_one_message_each);
+    qtest_add_func("rnic/data/foreign-modifiers", test_foreign_modifiers);
     qtest_add_func("rnic/data/responses-in-order", test_responses_in_order);
     qtest_add_func("rnic/data/large", test_large);
     qtest_add_func("rnic/data/streams-independent", test_streams_independent);

@@ -677,6 +677,7 @@ static void test_window_as_sge(void)
 {
     World w;
     StagBind bind;
+    StagRegion shared;
     struct rnic_sge sge;
     uint8_t got[8];
 
@@ -718,9 +719,28 @@ static void test_window_as_sge(void)
         rnic_mem_read(w.r, w.mr.bus[1] + 5000 - 4096, got, 8);
         g_assert_cmpmem(got, 8, "response", 8);
     }
+    /* The other STags that are none for this: none, zero, a shared region. */
+    for (int i = 0; i < 2; i++) {
+        RnicWr wr = { .opcode = RNIC_SQ_SEND, .num_sge = 1, .sge = { sge } };
+
+        wr.sge[0].stag = cpu_to_le32(i ? 0 : STAG_UNKNOWN);
+        set_enables(w.c, STAG_ENABLES & ~RNIC_QP_PRIVILEGED);
+        rnic_post_send(w.r, &w.c->qp, &wr);
+        wire_expect_terminate(w.c->peer, 0);
+        rnic_expect_cqe(w.r, &w.c->send_cq, 0, RNIC_WC_INVALID_STAG);
+        stag_reconnect(w.c);
+        set_enables(w.c, STAG_ENABLES);
+    }
     invalidate_ok(&w, bind.mw);
+    shared = w.mr;
+    stag_share(w.r, w.mr.stag, &shared);
+    g_assert_cmpuint(stag_invalidate(w.c, shared.stag), ==,
+                     RNIC_WC_INVALID_STAG);
+    wire_expect_terminate(w.c->peer, 0);
+    stag_reconnect(w.c);
+    stag_dealloc(w.r, shared.stag);
     world_cleanup(&w);
-    rnic_shows("V7.5.1-2 V8.1.3.2-3");
+    rnic_shows("V7.5.1-2 V8.1.3.2-3 V9.5.2-6");
 }
 
 /* Commands and work that are for regions. */

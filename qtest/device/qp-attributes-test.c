@@ -164,6 +164,12 @@ static void assert_identity(Connection *c, uint8_t state, uint32_t pd,
     g_assert_cmphex(le32_to_cpu(attr.enables), ==, enables);
 }
 
+static void to_state(Connection *c, uint8_t state)
+{
+    g_assert_cmpuint(rnic_modify_qp_state(c->r, &c->qp, state), ==,
+                     RNIC_ST_OK);
+}
+
 static void test_query(void)
 {
     static const uint32_t bits[] = {
@@ -171,7 +177,7 @@ static void test_query(void)
         RNIC_QP_ENABLE_BIND,
     };
     Connection *c = connection_prepare(NULL);
-    uint32_t pd = rnic_alloc_pd(c->r);
+    uint32_t pd = rnic_alloc_pd(c->r), stream;
 
     for (unsigned mask = 0; mask < 16; mask++) {
         RnicQpInit init = rnic_qp_default(c->r, &c->send_cq, &c->recv_cq);
@@ -188,17 +194,28 @@ static void test_query(void)
             connection_establish(c, NULL);
         }
         if (state != RNIC_QPS_IDLE && state != RNIC_QPS_RTS) {
-            g_assert_cmpuint(rnic_modify_qp_state(c->r, &c->qp, state), ==,
-                             RNIC_ST_OK);
+            to_state(c, state);
         }
         assert_identity(c, state, pd, init.enables);
+        /* The stream is the QP's until Error, and by one handle. */
+        if (state == RNIC_QPS_RTS) {
+            stream = rnic_query_qp(c->r, &c->qp).llp_stream;
+            g_assert_cmphex(stream, !=, 0);
+            to_state(c, RNIC_QPS_TERMINATE);
+            g_assert_cmphex(rnic_query_qp(c->r, &c->qp).llp_stream, ==,
+                            stream);
+        } else {
+            g_assert_cmpint(rnic_query_qp(c->r, &c->qp).llp_stream != 0, ==,
+                            state == RNIC_QPS_CLOSING ||
+                            state == RNIC_QPS_TERMINATE);
+        }
         if (state != RNIC_QPS_IDLE) {
             connection_recycle(c);
             assert_identity(c, RNIC_QPS_IDLE, pd, init.enables);
         }
     }
     connection_free(c);
-    rnic_shows("V9.2.5.2-4");
+    rnic_shows("V9.2.5.2-4 V9.2.5.2-7");
 }
 
 /* -------------------------------------------------------------- IRD and ORD */

@@ -837,6 +837,8 @@ static void test_rq_limit(void)
     World w;
     ConnectionOptions options;
     Connection *armed;
+    struct rnic_qp_attr attr;
+    WireTerminate t;
 
     world_init(&w);
     options = options_of(&w);
@@ -886,10 +888,29 @@ static void test_rq_limit(void)
     g_assert_cmpuint(rnic_modify_srq_limit(w.r, &w.srq, 1), ==, RNIC_ST_OK);
     receive(&w, 1);
     expect_limit(&w);
+    /* Beside a Terminate of its own, and one of the peer's. */
+    wire_put_write(armed->peer, 0x77777700, 0, "x", 1);
+    wire_get_terminate(armed->peer, &t);
+    attr = rnic_query_qp(w.r, &armed->qp);
+    g_assert_cmpint(attr.state, ==, RNIC_QPS_TERMINATE);
+    g_assert_cmphex(attr.llp_stream, !=, 0);
+    g_assert_cmpint(attr.terminate_origin, ==, 1);
+    g_assert_cmpmem(attr.terminate, attr.terminate_length, t.octets, t.length);
+    assert_rq_limit(&w, armed, 2, true);
+    g_assert_cmpuint(modify_rq_limit(&w, w.qp[1], 7), ==, RNIC_ST_OK);
+    wire_put_terminate(w.qp[1]->peer, 0x0207);
+    rnic_wait_qp_state(w.r, &w.qp[1]->qp, RNIC_QPS_ERROR);
+    attr = rnic_query_qp(w.r, &w.qp[1]->qp);
+    g_assert_cmpint(attr.terminate_origin, ==, 2);
+    g_assert_cmpuint(attr.terminate_length, ==, 4);
+    g_assert_cmphex(lduw_be_p(attr.terminate), ==, 0x0207);
+    assert_rq_limit(&w, w.qp[1], 7, true);
+    rnic_expect_async(w.r, RNIC_AE_TAGGED_INVALID_STAG, armed->qp.number);
+    rnic_expect_async(w.r, RNIC_AE_TERMINATE_RECEIVED, w.qp[1]->qp.number);
     connection_free_second(armed);
     world_cleanup(&w);
-    rnic_shows("V6.3-2 V6.3.8-5 V6.3.8-6 V6.3.8-7 V9.2.5.1-5 V9.2.5.2-6 V9.2.5.3-11 "
-               "V9.5.3-35 V10.4.2-2");
+    rnic_shows("V6.1.2-2 V6.3-2 V6.3.8-5 V6.3.8-6 V6.3.8-7 V9.2.5.1-5 "
+               "V9.2.5.2-6 V9.2.5.3-11 V9.5.3-35 V10.4.2-2");
 }
 
 /* -------------------------------------------------------- ends of a QP */
