@@ -1621,7 +1621,134 @@ static void test_large(void)
     rnic_mem_read(c->r, mr.bus, got, LARGE);
     g_assert_cmpmem(got, LARGE, data, LARGE);
     connection_free(c);
-    rnic_shows("V8.1.2.1-8 V8.2.1-6 R5.5-11");
+    rnic_shows("V8.2.1-6 R5.5-11");
+}
+
+/* 4 GiB of which all pages are one of 2 MiB, filled with @data of that size. */
+static struct rnic_sge endless_region(Connection *c, const uint8_t *data)
+{
+    enum { PAGES = 2048, PAGE = 2 * 1024 * 1024 };
+    struct rnic_admin_sqe sqe = rnic_command(RNIC_ADMIN_REGISTER_MR);
+    struct rnic_admin_cqe cqe;
+    uint64_t memory = QEMU_ALIGN_UP(rnic_alloc(c->r, 2 * PAGE), PAGE);
+    uint64_t list = rnic_alloc(c->r, 8 * PAGES), page = cpu_to_le64(memory);
+
+    rnic_mem_write(c->r, memory, data, PAGE);
+    for (int i = 0; i < PAGES; i++) {
+        rnic_mem_write(c->r, list + 8 * i, &page, 8);
+    }
+    sqe.register_mr.pdn = cpu_to_le32(c->r->pd);
+    sqe.register_mr.length = cpu_to_le64((uint64_t)PAGES * PAGE);
+    sqe.register_mr.access = cpu_to_le32(RNIC_TEST_ACCESS_ALL);
+    sqe.register_mr.pages.addr = cpu_to_le64(list);
+    sqe.register_mr.pages.count = cpu_to_le32(PAGES);
+    sqe.register_mr.pages.level = RNIC_PAGE_LIST_DIRECT;
+    sqe.register_mr.pages.page_shift = 21;
+    g_assert_cmpuint(rnic_admin(c->r, &sqe, &cqe), ==, RNIC_ST_OK);
+    return (struct rnic_sge) { .stag = cqe.number,
+                               .length = cpu_to_le32(UINT32_MAX) };
+}
+
+/* The message of @opcode that goes on until the last octet there can be. */
+static void get_longest(Connection *c, uint8_t opcode, const uint8_t *data)
+{
+    enum { PAGE = 2 * 1024 * 1024 };
+    WireSegment segment;
+    uint64_t got = 0;
+
+    do {
+        unsigned piece;
+
+        wire_get_segment(c->peer, &segment);
+        g_assert_cmpint(segment.opcode, ==, opcode);
+        g_assert_cmpuint(segment.tagged ? segment.to : segment.mo, ==, got);
+        /* The first octets of each. */
+        piece = MIN(MIN(64, segment.length), PAGE - got % PAGE);
+        g_assert_cmpmem(segment.payload, piece, data + got % PAGE, piece);
+        got += segment.length;
+        g_assert_cmpint(segment.last, ==, got == UINT32_MAX);
+        g_free(segment.payload);
+    } while (got < UINT32_MAX);
+    g_assert_cmpuint(got, ==, UINT32_MAX);
+}
+
+/* As long as a message can be: four gigabytes less one octet. */
+static void test_longest_send(void)
+{
+    enum { PAGE = 2 * 1024 * 1024 };
+    Connection *c = connection_new(NULL);
+    g_autofree uint8_t *data = g_malloc(PAGE);
+    RnicWr wr = { .opcode = RNIC_SQ_SEND, .flags = RNIC_WQE_SIGNALED,
+                  .wr_id = 1, .num_sge = 1 };
+
+    rnic_pattern(data, PAGE, 5);
+    wr.sge[0] = endless_region(c, data);
+    rnic_post_send(c->r, &c->qp, &wr);
+    get_longest(c, WIRE_SEND, data);
+    rnic_expect_cqe(c->r, &c->send_cq, 1, RNIC_WC_SUCCESS);
+    connection_free(c);
+    rnic_shows("V8.1.2.1-8");
+}
+
+/* Of each operation one message, of no octet and of the most. */
+static void test_longest_each(void)
+{
+    enum { PAGE = 2 * 1024 * 1024, PIECE = 65000 };
+    Connection *c = connection_new(NULL);
+    g_autofree uint8_t *data = g_malloc(PAGE);
+    struct rnic_sge sge;
+
+    rnic_pattern(data, PAGE, 6);
+    sge = endless_region(c, data);
+    for (int empty = 0; empty < 2; empty++) {
+        RnicWr wr = { .opcode = RNIC_SQ_RDMA_WRITE, .wr_id = 2, .sge = { sge },
+                      .flags = RNIC_WQE_SIGNALED, .num_sge = 1,
+                      .remote_stag = CONNECTION_REMOTE_STAG };
+        WireSegment segment = {
+            .opcode = WIRE_READ_RESPONSE, .tagged = true, .ddp_version = 1,
+            .rdmap_version = 1, .payload = data,
+        };
+        uint64_t put = 0;
+        struct rnic_cqe cqe;
+        WireRead read;
+
+        if (empty) {
+            wr.sge[0].length = 0;
+        }
+        rnic_post_send(c->r, &c->qp, &wr);
+        if (empty) {
+            g_assert_cmpuint(connection_get_write(c, 0, NULL, 0), ==, 0);
+            connection_post(c, RNIC_SQ_SEND, 4, 0, 0);
+            wire_get_send(c->peer, WIRE_SEND, 2, NULL, 0);
+        } else {
+            get_longest(c, WIRE_WRITE, data);
+            wr.opcode = RNIC_SQ_SEND;
+            wr.wr_id = 4;
+            wr.remote_stag = 0;
+            rnic_post_send(c->r, &c->qp, &wr);
+            get_longest(c, WIRE_SEND, data);
+        }
+        rnic_expect_cqe(c->r, &c->send_cq, 2, RNIC_WC_SUCCESS);
+        rnic_expect_cqe(c->r, &c->send_cq, 4, RNIC_WC_SUCCESS);
+        wr.opcode = RNIC_SQ_RDMA_READ;
+        wr.wr_id = 3;
+        wr.remote_stag = CONNECTION_REMOTE_STAG;
+        rnic_post_send(c->r, &c->qp, &wr);
+        wire_get_read_request(c->peer, empty + 1, &read);
+        g_assert_cmpuint(read.size, ==, empty ? 0 : UINT32_MAX);
+        segment.stag = read.sink_stag;
+        do {
+            segment.to = read.sink_to + put;
+            segment.length = MIN(PIECE, read.size - put);
+            put += segment.length;
+            segment.last = put == read.size;
+            wire_put_segment(c->peer, &segment);
+        } while (!segment.last);
+        cqe = rnic_expect_cqe(c->r, &c->send_cq, 3, RNIC_WC_SUCCESS);
+        g_assert_cmpuint(le32_to_cpu(cqe.byte_len), ==, read.size);
+    }
+    connection_free(c);
+    rnic_shows("R1.1-1");
 }
 
 /* A peer that does not read one stream does not hold up the other. */
@@ -1748,6 +1875,8 @@ int main(int argc, char **argv)
     qtest_add_func("rnic/data/foreign-modifiers", test_foreign_modifiers);
     qtest_add_func("rnic/data/responses-in-order", test_responses_in_order);
     qtest_add_func("rnic/data/large", test_large);
+    qtest_add_func("rnic/data/longest-send", test_longest_send);
+    qtest_add_func("rnic/data/longest-each", test_longest_each);
     qtest_add_func("rnic/data/streams-independent", test_streams_independent);
     qtest_add_func("rnic/data/no-deadlock", test_no_deadlock);
     return g_test_run();
