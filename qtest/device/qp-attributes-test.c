@@ -371,8 +371,9 @@ static void test_ord_under_load(void)
 static void test_reads_for_all(void)
 {
     enum { QPS = 20 };
-    Connection *c = connection_prepare(&(ConnectionOptions) {
-        .properties = ",max-qp=20", .ird = 1, .ord = 1 });
+    ConnectionOptions options = {
+        .properties = ",max-qp=20", .ird = 1, .ord = 1 };
+    Connection *c = connection_prepare(&options);
     RnicQpInit init = rnic_qp_default(c->r, &c->send_cq, &c->recv_cq);
     struct rnic_device_attr device = rnic_query_device(c->r);
     uint8_t got[8];
@@ -386,7 +387,8 @@ static void test_reads_for_all(void)
         rnic_create_qp(c->r, &c->qp, &init);
         assert_read_resources(c, 1, 1);
     }
-    connection_establish(c, NULL);
+    connection_establish(c, &options);
+    assert_read_resources(c, 1, 1);
     wire_put_read_request(c->peer, &(WireRead) {
         .size = 8, .source_stag = c->mr.stag, .source_to = c->mr.va });
     wire_get_tagged(c->peer, WIRE_READ_RESPONSE, 0, 0, got, 8);
