@@ -155,19 +155,26 @@ static void test_enable_refused(void)
 static void test_not_enabled(void)
 {
     Rnic *r = rnic_boot("", NULL);
-    struct rnic_admin_sqe nop = rnic_command(RNIC_ADMIN_ALLOC_PD);
+    struct rnic_admin_sqe pd = rnic_command(RNIC_ADMIN_ALLOC_PD);
+    struct rnic_admin_sqe eq = rnic_command(RNIC_ADMIN_CREATE_EQ);
     uint64_t sq = rnic_alloc(r, 4096), cq = rnic_alloc(r, 4096);
     SetUp setup = { 0, sq, cq, 16, 0, 0 };
     uint8_t now[4096], zero[4096] = { };
     struct rnic_admin_cqe cqe;
 
-    rnic_mem_write(r, sq, &nop, sizeof(nop));
+    eq.create_eq.eq_class = RNIC_EQ_ASYNC;
+    eq.create_eq.vector = cpu_to_le32(RNIC_NO_VECTOR);
+    eq.create_eq.depth = cpu_to_le32(16);
+    eq.create_eq.memory.pages = rnic_pages(r, rnic_alloc(r, 4096), 4096);
+    eq.create_eq.memory.ring_offset[0] = cpu_to_le32(RNIC_QUEUE_RECORD_SIZE);
+    rnic_mem_write(r, sq, &pd, sizeof(pd));
+    rnic_mem_write(r, sq + sizeof(pd), &eq, sizeof(eq));
     for (int when = 0; when < 3; when++) {
         /* Never opened; closed; closed after use. */
         rnic_write64(r, RNIC_REG_ADMIN_SQ_BASE, sq);
         rnic_write64(r, RNIC_REG_ADMIN_CQ_BASE, cq);
         rnic_write32(r, RNIC_REG_ADMIN_DEPTH, 16);
-        rnic_write32(r, RNIC_REG_ADMIN_TAIL, 1);
+        rnic_write32(r, RNIC_REG_ADMIN_TAIL, 2);
         rnic_settle(r);
         g_assert_cmphex(rnic_read32(r, RNIC_REG_STATUS), ==, 0);
         g_assert_cmphex(rnic_read32(r, RNIC_REG_ADMIN_TAIL), ==, 0);
@@ -180,17 +187,19 @@ static void test_not_enabled(void)
                             RNIC_STATUS_ENABLED);
             rnic_mem_read(r, cq, now, sizeof(now));
             g_assert_cmpmem(now, sizeof(now), zero, sizeof(zero));
-            /* The same command, now that it is open. */
-            rnic_write32(r, RNIC_REG_ADMIN_TAIL, 1);
-            RNIC_UNTIL(r, (rnic_mem_read(r, cq, &cqe, sizeof(cqe)),
-                           cqe.flags));
-            g_assert_cmpuint(le16_to_cpu(cqe.status), ==, RNIC_ST_OK);
+            /* The same commands, now that it is open. */
+            rnic_write32(r, RNIC_REG_ADMIN_TAIL, 2);
+            for (int i = 0; i < 2; i++) {
+                RNIC_UNTIL(r, (rnic_mem_read(r, cq + i * sizeof(cqe), &cqe,
+                                             sizeof(cqe)), cqe.flags));
+                g_assert_cmpuint(le16_to_cpu(cqe.status), ==, RNIC_ST_OK);
+            }
             rnic_mem_fill(r, cq, 0, 4096);
         }
         rnic_reset(r);
     }
     rnic_quit(r);
-    rnic_shows("V9.2.1.3-2");
+    rnic_shows("V9.2.1.3-2 V9.4.2-4");
 }
 
 /* What was set before ENABLE stays; CONTROL has no way back but RESET. */

@@ -138,6 +138,118 @@ static void test_empty_read_proves(void)
     rnic_shows("V8.2.2.2-9");
 }
 
+/* Write, Read, fenced Write to one place: read is the first, left the second. */
+static void test_write_read_write(void)
+{
+    Connection *a = connection_prepare(NULL);
+    Connection *b = connection_prepare_second(a, NULL);
+    enum { SIZE = 3000, THERE = 50000, READ = 10000, SECOND = 20000 };
+    uint8_t first[SIZE], second[SIZE], got[SIZE];
+
+    connection_pair(a, b);
+    for (unsigned round = 0; round < 100; round++) {
+        static const uint8_t opcodes[] = {
+            RNIC_SQ_RDMA_WRITE, RNIC_SQ_RDMA_READ, RNIC_SQ_RDMA_WRITE,
+        };
+
+        rnic_pattern(first, SIZE, 2 * round);
+        rnic_pattern(second, SIZE, 2 * round + 1);
+        connection_fill(a, 0, first, SIZE);
+        connection_fill(a, SECOND, second, SIZE);
+        for (int i = 0; i < 3; i++) {
+            RnicWr wr = connection_wr(a, opcodes[i], i,
+                                      i == 0 ? 0 : i == 1 ? READ : SECOND,
+                                      SIZE);
+
+            wr.remote_stag = b->mr.stag;
+            wr.remote_to = b->mr.va + THERE;
+            wr.flags |= i == 2 ? RNIC_WQE_READ_FENCE : 0;
+            rnic_post_send(a->r, &a->qp, &wr);
+        }
+        for (int i = 0; i < 3; i++) {
+            rnic_expect_cqe(a->r, &a->send_cq, i, RNIC_WC_SUCCESS);
+        }
+        connection_peek(a, READ, got, SIZE);
+        g_assert_cmpmem(got, SIZE, first, SIZE);
+        RNIC_UNTIL(a->r, (connection_peek(b, THERE, got, SIZE),
+                          memcmp(got, second, SIZE) == 0));
+        rnic_settle_fast(a->r);
+        connection_peek(b, THERE, got, SIZE);
+        g_assert_cmpmem(got, SIZE, second, SIZE);
+    }
+    connection_free_second(b);
+    connection_free(a);
+    rnic_shows("V8.2.2.2-10");
+}
+
+/* Whatever a peer sends, with a receive queue of its own and with an S-RQ. */
+static void test_all_messages(void)
+{
+    static const uint8_t opcodes[] = {
+        WIRE_SEND, WIRE_SEND_SE, WIRE_SEND_INVALIDATE,
+        WIRE_SEND_SE_INVALIDATE,
+    };
+    Rnic *r = rnic_boot_up(",mpa-rtr=off");
+    RnicSrqInit init = rnic_srq_default(r);
+    Connection *each[2];
+    RnicSrq srq;
+
+    rnic_create_srq(r, &srq, &init);
+    each[0] = connection_prepare_on(r, NULL);
+    each[1] = connection_prepare_second(each[0], &(ConnectionOptions) {
+        .srq = &srq });
+    for (int shared = 0; shared < 2; shared++) {
+        Connection *c = each[shared];
+        uint8_t got[8];
+        WireRead read;
+
+        connection_establish(c, &(ConnectionOptions) {
+            .srq = shared ? &srq : NULL });
+        for (unsigned i = 0; i < G_N_ELEMENTS(opcodes); i++) {
+            struct rnic_sge sge = rnic_sge(&c->mr, 1000 + 8 * i, 8);
+
+            if (shared) {
+                rnic_post_srq_recv(r, &srq, i, 1, &sge);
+            } else {
+                rnic_post_recv(r, &c->qp, i, 1, &sge);
+            }
+        }
+        /* None of these takes a receive. */
+        wire_put_write(c->peer, c->mr.stag, c->mr.va, "written!", 8);
+        wire_put_read_request(c->peer, &(WireRead) {
+            .size = 8, .source_stag = c->mr.stag, .source_to = c->mr.va });
+        wire_get_tagged(c->peer, WIRE_READ_RESPONSE, 0, 0, got, 8);
+        g_assert_cmpmem(got, 8, "written!", 8);
+        connection_post(c, RNIC_SQ_RDMA_READ, 9, 100, 8);
+        wire_get_read_request(c->peer, 1, &read);
+        wire_put_read_response(c->peer, read.sink_stag, read.sink_to,
+                               "response", 8);
+        rnic_expect_cqe(r, &c->send_cq, 9, RNIC_WC_SUCCESS);
+        connection_peek(c, 100, got, 8);
+        g_assert_cmpmem(got, 8, "response", 8);
+        rnic_settle(r);
+        rnic_expect_no_cqe(r, &c->recv_cq);
+        for (unsigned i = 0; i < G_N_ELEMENTS(opcodes); i++) {
+            StagRegion region = stag_region(r, 1);
+            uint8_t data[8];
+
+            stag_register(r, &region);
+            rnic_pattern(data, 8, i);
+            wire_put_send(c->peer, opcodes[i], i & 2 ? region.stag : 0, data,
+                          8);
+            rnic_expect_cqe(r, &c->recv_cq, i, RNIC_WC_SUCCESS);
+            connection_peek(c, 1000 + 8 * i, got, 8);
+            g_assert_cmpmem(got, 8, data, 8);
+            g_assert_cmpint(stag_query_mr(r, region.stag).valid, ==, !(i & 2));
+        }
+        rnic_expect_no_cqe(r, &c->recv_cq);
+        rnic_expect_no_async(r);
+    }
+    connection_free_second(each[1]);
+    connection_free(each[0]);
+    rnic_shows("V6.2.2-3");
+}
+
 /* The stream ends within a response: an error, and nothing beside the sink. */
 static void test_response_cut(void)
 {
@@ -321,7 +433,100 @@ static void test_source_deallocated(void)
     rnic_shows("V8.2.2-8");
 }
 
+/* Rights end while the peer writes on and on: from then on nothing changes. */
+static void test_revoked(void)
+{
+    enum { DEALLOC, INVALIDATE, REREGISTER, COUNT };
+    enum { SIZE = 1024, PAGES = 64, ROUNDS = PAGES * 4096 / SIZE };
+    Connection *c = connection_new(&stag_options);
+    g_autofree uint8_t *before = g_malloc(PAGES * 4096);
+    g_autofree uint8_t *after = g_malloc(PAGES * 4096);
+    uint8_t data[SIZE], ulpdu[2048], fpdu[2100];
+
+    for (int way = 0; way < COUNT; way++) {
+        StagRegion region = stag_region(c->r, PAGES);
+
+        stag_register(c->r, &region);
+        for (int late = 0; late < 2; late++) {
+            memset(data, late ? 0xcd : 0xab, SIZE);
+            for (int i = 0; i < ROUNDS; i++) {
+                WireSegment segment = {
+                    .opcode = WIRE_WRITE, .tagged = true, .last = true,
+                    .ddp_version = 1, .rdmap_version = 1,
+                    .stag = region.stag, .to = region.va + i * SIZE,
+                    .length = SIZE, .payload = data,
+                };
+                size_t size = wire_encode_segment(&segment, ulpdu);
+
+                size = wire_encode_fpdu(c->peer, ulpdu, size, fpdu);
+                wire_try_put(c->peer, fpdu, size);
+            }
+            if (late) {
+                break;
+            }
+            if (way == DEALLOC) {
+                stag_dealloc(c->r, region.stag);
+            } else if (way == INVALIDATE) {
+                g_assert_cmpuint(stag_invalidate(c, region.stag), ==,
+                                 RNIC_WC_SUCCESS);
+            } else {
+                uint32_t stag = region.stag;
+
+                region.access = RNIC_ACCESS_LOCAL_READ |
+                                RNIC_ACCESS_LOCAL_WRITE;
+                g_assert_cmpuint(stag_try_reregister(c->r, &region,
+                                                     STAG_CHANGE_ALL), ==,
+                                 RNIC_ST_OK);
+                g_assert_cmphex(region.stag, ==, stag);
+            }
+            rnic_mem_read(c->r, region.bus[0], before, PAGES * 4096);
+        }
+        rnic_settle(c->r);
+        rnic_mem_read(c->r, region.bus[0], after, PAGES * 4096);
+        g_assert_cmpmem(after, PAGES * 4096, before, PAGES * 4096);
+        wire_expect_terminate(c->peer, way == REREGISTER ? 0x1102 : 0x1100);
+        stag_reconnect(c);
+    }
+    connection_free(c);
+    rnic_shows("R8.1.1-6");
+}
+
 /* -------------------------------------------------------------- CQs, numbers */
+
+/* Drain, arm, drain, while messages come: what the last missed is told of. */
+static void test_arm_loses_nothing(void)
+{
+    Connection *c = connection_new(&(ConnectionOptions) { .rq_depth = 512 });
+    struct rnic_ceqe event;
+    struct rnic_cqe cqe;
+
+    for (unsigned i = 0; i < 400; i++) {
+        connection_recv(c, i, 0, 8);
+    }
+    for (unsigned i = 0; i < 400; i++) {
+        bool there;
+
+        wire_put_send(c->peer, WIRE_SEND, 0, "eventual", 8);
+        /* Sooner and later, so that it comes before, between and after. */
+        g_usleep(i % 40 * 5);
+        there = rnic_cq_poll(c->r, &c->recv_cq, &cqe);
+        rnic_cq_arm(c->r, &c->recv_cq, RNIC_ARM_NEXT);
+        there = there || rnic_cq_poll(c->r, &c->recv_cq, &cqe);
+        while (!there) {
+            /* The event may be that of an earlier round's arming. */
+            rnic_eq_wait(c->r, &c->r->comp_eq, &event);
+            g_assert_cmphex(le32_to_cpu(event.cqn), ==, c->recv_cq.number);
+            there = rnic_cq_poll(c->r, &c->recv_cq, &cqe);
+            if (!there) {
+                rnic_cq_arm(c->r, &c->recv_cq, RNIC_ARM_NEXT);
+                there = rnic_cq_poll(c->r, &c->recv_cq, &cqe);
+            }
+        }
+        g_assert_cmpuint(le64_to_cpu(cqe.wr_id), ==, i);
+    }
+    connection_free(c);
+    rnic_shows("V8.2.5-13");
+}
 
 /* A CQ that is destroyed with CQEs in it and armed: not an octet, no event. */
 static void test_cq_destroyed(void)
@@ -510,6 +715,11 @@ int main(int argc, char **argv)
     qtest_add_func("rnic/visibility/source-changes", test_source_changes);
     qtest_add_func("rnic/visibility/source-deallocated",
                    test_source_deallocated);
+    qtest_add_func("rnic/visibility/revoked", test_revoked);
+    qtest_add_func("rnic/visibility/write-read-write", test_write_read_write);
+    qtest_add_func("rnic/visibility/all-messages", test_all_messages);
+    qtest_add_func("rnic/visibility/arm-loses-nothing",
+                   test_arm_loses_nothing);
     qtest_add_func("rnic/visibility/cq-destroyed", test_cq_destroyed);
     qtest_add_func("rnic/visibility/notify-types", test_notify_types);
     qtest_add_func("rnic/visibility/dead-numbers", test_dead_numbers);

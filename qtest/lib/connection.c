@@ -167,6 +167,28 @@ void connection_establish(Connection *c, const ConnectionOptions *options)
     g_assert_cmpint(rnic_qp_state(c->r, &c->qp), ==, RNIC_QPS_RTS);
 }
 
+void connection_pair(Connection *a, Connection *b)
+{
+    uint16_t port = wire_free_port(1);
+    struct rnic_cm_event event;
+    uint32_t listener;
+
+    g_assert_cmpuint(rnic_try_listen(a->r, wire_guest_ip(1), port, 5,
+                                     &listener), ==, RNIC_ST_OK);
+    g_assert_cmpuint(rnic_try_connect(a->r, &a->qp, wire_guest_ip(1), port,
+                                      2, 2, 1, NULL, 0), ==, RNIC_ST_OK);
+    event = rnic_expect_cm(a->r, RNIC_CM_CONNECT_REQUEST);
+    g_assert_cmpuint(rnic_try_accept(a->r, le32_to_cpu(event.endpoint),
+                                     &b->qp, 2, 2, 2, NULL, 0), ==,
+                     RNIC_ST_OK);
+    for (int i = 0; i < 2; i++) {
+        rnic_eq_wait(a->r, &a->r->cm_eq, &event);
+        g_assert_cmpint(event.status, ==, RNIC_CM_OK);
+    }
+    g_assert_cmpuint(rnic_admin_object(a->r, RNIC_ADMIN_CM_UNLISTEN, listener),
+                     ==, RNIC_ST_OK);
+}
+
 Connection *connection_new(const ConnectionOptions *options)
 {
     Connection *c = connection_prepare(options);

@@ -59,6 +59,9 @@ Connection *connection_prepare_second(Connection *first,
 /* From Idle to RTS. */
 void connection_establish(Connection *c, const ConnectionOptions *options);
 
+/* From Idle to RTS, two QPs of one device, with each other: @a connects. */
+void connection_pair(Connection *a, Connection *b);
+
 /* Both. NULL options: the device connects, no CRC. */
 Connection *connection_new(const ConnectionOptions *options);
 

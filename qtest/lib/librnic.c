@@ -1084,6 +1084,14 @@ void rnic_post_recv(Rnic *r, RnicQp *qp, uint64_t wr_id, unsigned num_sge,
     rnic_ring_rq(r, qp);
 }
 
+/* V9.3.2.1-6: those of the specification, and those of the manual. */
+static bool is_completion_status(uint8_t status)
+{
+    return (status >= RNIC_WC_SUCCESS && status <= RNIC_WC_INVALID_LENGTH) ||
+           (status >= RNIC_WC_MESSAGE_TOO_LONG &&
+            status <= RNIC_WC_RNR_RETRY_EXCEEDED);
+}
+
 bool rnic_cq_poll(Rnic *r, RnicCq *cq, struct rnic_cqe *cqe)
 {
     uint64_t slot = cq->memory + RNIC_QUEUE_RECORD_SIZE +
@@ -1093,6 +1101,7 @@ bool rnic_cq_poll(Rnic *r, RnicCq *cq, struct rnic_cqe *cqe)
     if (!phase_matches(cqe->flags, cq->index, cq->depth)) {
         return false;
     }
+    g_assert_true(is_completion_status(cqe->status));
     cq->index++;
     rnic_mem_write32(r, cq->memory + offsetof(struct rnic_cq_record, consumer),
                      cq->index);
