@@ -282,29 +282,6 @@ static void test_close_is_graceful(void)
 
 /* ---------------------------------------------------------- what can be seen */
 
-/* QPs of one device, connected to each other. */
-static void connect_pair(Connection *a, Connection *b)
-{
-    uint16_t port = wire_free_port(1);
-    struct rnic_cm_event event;
-    uint32_t listener;
-
-    g_assert_cmpuint(rnic_try_listen(a->r, wire_guest_ip(1), port, 5,
-                                     &listener), ==, RNIC_ST_OK);
-    g_assert_cmpuint(rnic_try_connect(a->r, &a->qp, wire_guest_ip(1), port,
-                                      2, 2, 1, NULL, 0), ==, RNIC_ST_OK);
-    event = rnic_expect_cm(a->r, RNIC_CM_CONNECT_REQUEST);
-    g_assert_cmpuint(rnic_try_accept(a->r, le32_to_cpu(event.endpoint),
-                                     &b->qp, 2, 2, 2, NULL, 0), ==,
-                     RNIC_ST_OK);
-    for (int i = 0; i < 2; i++) {
-        rnic_eq_wait(a->r, &a->r->cm_eq, &event);
-        g_assert_cmpint(event.status, ==, RNIC_CM_OK);
-    }
-    g_assert_cmpuint(rnic_admin_object(a->r, RNIC_ADMIN_CM_UNLISTEN, listener),
-                     ==, RNIC_ST_OK);
-}
-
 /* One's Terminate is the other's: the same octets, and whose they are. */
 static void test_both_ends(void)
 {
@@ -315,7 +292,7 @@ static void test_both_ends(void)
         Connection *source = error ? b : a, *sink = error ? a : b;
         struct rnic_qp_attr sent, received;
 
-        connect_pair(a, b);
+        connection_pair(a, b);
         if (error) {
             RnicWr wr = connection_wr(a, RNIC_SQ_RDMA_WRITE, 1, 0, 8);
 
@@ -574,6 +551,120 @@ static void test_cq_for_all(void)
     rnic_shows("V10.4.3-1");
 }
 
+/* ---------------------------------------------------------------- a whole life */
+
+static void destroy(Rnic *r, uint16_t opcode, uint32_t number)
+{
+    g_assert_cmpuint(rnic_admin_object(r, opcode, number), ==, RNIC_ST_OK);
+}
+
+/* The order of 5.1.1.1, to work done, and that of 5.1.1.2, to nothing. */
+static void test_whole_life(void)
+{
+    Rnic *r = rnic_boot("", NULL);
+    Connection pair[2] = { { .r = r }, { .r = r } };
+    struct rnic_counters start, end;
+    struct rnic_ceqe event;
+    RnicSrqInit srq_init;
+    StagRegion region;
+    StagBind bind;
+    uint32_t free_stag, pd;
+    uint8_t got[8];
+    RnicSrq srq;
+    RnicWr wr;
+
+    rnic_enable(r, 16, RNIC_NO_VECTOR, rnic_features(r));
+    start = rnic_query_counters(r);
+    rnic_create_eq(r, &r->async_eq, RNIC_EQ_ASYNC, RNIC_NO_VECTOR, 16);
+    rnic_create_eq(r, &r->cm_eq, RNIC_EQ_CM, RNIC_NO_VECTOR, 16);
+    pd = rnic_alloc_pd(r);
+    r->pd = pd;
+    rnic_create_eq(r, &r->comp_eq, RNIC_EQ_COMPLETION, RNIC_NO_VECTOR, 16);
+    for (int i = 0; i < 2; i++) {
+        rnic_create_cq(r, &pair[i].send_cq, 64, r->comp_eq.number);
+        rnic_create_cq(r, &pair[i].recv_cq, 64, r->comp_eq.number);
+    }
+    srq_init = rnic_srq_default(r);
+    rnic_create_srq(r, &srq, &srq_init);
+    for (int i = 0; i < 2; i++) {
+        RnicQpInit init = rnic_qp_default(r, &pair[i].send_cq,
+                                          &pair[i].recv_cq);
+
+        init.enables = STAG_ENABLES;
+        init.srq = i ? &srq : NULL;
+        rnic_create_qp(r, &pair[i].qp, &init);
+        rnic_create_mr(r, &pair[i].mr, pd, 4096, RNIC_TEST_ACCESS_ALL);
+    }
+    region = stag_region(r, 1);
+    stag_register(r, &region);
+    free_stag = stag_alloc(r, pd, 1, 1, true);
+    bind = stag_window(stag_alloc_mw(r, pd, 2), &region, region.va, 8,
+                       RNIC_ACCESS_REMOTE_READ | RNIC_ACCESS_REMOTE_WRITE);
+    connection_pair(&pair[0], &pair[1]);
+
+    /* Work: the other's window is written to, and told of. */
+    {
+        struct rnic_sge sge = rnic_sge(&pair[1].mr, 0, 8);
+
+        rnic_post_srq_recv(r, &srq, 5, 1, &sge);
+    }
+    wr = connection_wr(&pair[0], RNIC_SQ_SEND, 1, 0, 8);
+    rnic_mem_write(r, pair[0].mr.bus, "working.", 8);
+    rnic_cq_arm(r, &pair[1].recv_cq, RNIC_ARM_NEXT);
+    rnic_post_send(r, &pair[0].qp, &wr);
+    rnic_expect_cqe(r, &pair[0].send_cq, 1, RNIC_WC_SUCCESS);
+    rnic_expect_cqe(r, &pair[1].recv_cq, 5, RNIC_WC_SUCCESS);
+    rnic_eq_wait(r, &r->comp_eq, &event);
+    g_assert_cmphex(le32_to_cpu(event.cqn), ==, pair[1].recv_cq.number);
+    g_assert_cmpuint(stag_bind(&pair[1], &bind), ==, RNIC_WC_SUCCESS);
+    wr.opcode = RNIC_SQ_RDMA_WRITE;
+    wr.remote_stag = bind.mw;
+    wr.remote_to = bind.va;
+    rnic_post_send(r, &pair[0].qp, &wr);
+    rnic_expect_cqe(r, &pair[0].send_cq, 1, RNIC_WC_SUCCESS);
+    RNIC_UNTIL(r, (rnic_mem_read(r, region.bus[0], got, 8),
+                   memcmp(got, "working.", 8) == 0));
+
+    /* The way back. */
+    g_assert_cmpuint(stag_invalidate(&pair[1], bind.mw), ==, RNIC_WC_SUCCESS);
+    to_state(&pair[0], RNIC_QPS_CLOSING);
+    rnic_wait_qp_state(r, &pair[0].qp, RNIC_QPS_IDLE);
+    rnic_wait_qp_state(r, &pair[1].qp, RNIC_QPS_IDLE);
+    rnic_expect_no_cqe(r, &pair[0].send_cq);
+    rnic_expect_no_cqe(r, &pair[1].recv_cq);
+    stag_dealloc(r, bind.mw);
+    stag_dealloc(r, free_stag);
+    stag_dealloc(r, region.stag);
+    stag_dealloc(r, pair[0].mr.stag);
+    stag_dealloc(r, pair[1].mr.stag);
+    for (int i = 0; i < 2; i++) {
+        destroy(r, RNIC_ADMIN_DESTROY_QP, pair[i].qp.number);
+    }
+    destroy(r, RNIC_ADMIN_DESTROY_SRQ, srq.number);
+    for (int i = 0; i < 2; i++) {
+        destroy(r, RNIC_ADMIN_DESTROY_CQ, pair[i].send_cq.number);
+        destroy(r, RNIC_ADMIN_DESTROY_CQ, pair[i].recv_cq.number);
+    }
+    destroy(r, RNIC_ADMIN_DEALLOC_PD, pd);
+    destroy(r, RNIC_ADMIN_DESTROY_EQ, r->comp_eq.number);
+    destroy(r, RNIC_ADMIN_DESTROY_EQ, r->cm_eq.number);
+    destroy(r, RNIC_ADMIN_DESTROY_EQ, r->async_eq.number);
+    end = rnic_query_counters(r);
+    g_assert_cmpuint(end.qps, ==, start.qps);
+    g_assert_cmpuint(end.cqs, ==, start.cqs);
+    g_assert_cmpuint(end.eqs, ==, start.eqs);
+    g_assert_cmpuint(end.pds, ==, start.pds);
+    g_assert_cmpuint(end.stags, ==, start.stags);
+    g_assert_cmpuint(end.srqs, ==, start.srqs);
+    g_assert_cmpuint(end.endpoints, ==, 0);
+    g_assert_cmpuint(end.listeners, ==, 0);
+    rnic_reset(r);
+    g_assert_cmphex(rnic_read32(r, RNIC_REG_STATUS), ==, 0);
+    rnic_up(r);
+    rnic_quit(r);
+    rnic_shows("V5.1.1.1-1 V5.1.1.2-1");
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -593,5 +684,6 @@ int main(int argc, char **argv)
     qtest_add_func("rnic/leaving-rts/flood", test_flood);
     qtest_add_func("rnic/leaving-rts/far-msn", test_far_msn);
     qtest_add_func("rnic/leaving-rts/cq-for-all", test_cq_for_all);
+    qtest_add_func("rnic/leaving-rts/whole-life", test_whole_life);
     return g_test_run();
 }
