@@ -132,7 +132,7 @@ static void test_sq(void)
     send_some(w, 60);
     rnic_expect_no_async(w->r);
     world_free(w);
-    rnic_shows("V6.1.3-7 V6.1.3-8 V9.2.5.3-8 V9.2.5.3-9");
+    rnic_shows("V6.1.3-7 V6.1.3-8 V6.1.3-9 V9.2.5.3-8 V9.2.5.3-9");
 }
 
 /* ------------------------------------------------------------------- RQ */
@@ -415,7 +415,32 @@ static void test_srq(void)
     }
     rnic_expect_no_async(s.r);
     connection_free(s.c);
-    rnic_shows("V6.3.2-1 V6.3.2-2 V6.3.7-1 V9.2.4.3-1 V9.2.4.3-4");
+    rnic_shows("V6.3.2-1 V6.3.2-2 V6.3.2-3 V6.3.7-1 V9.2.4.3-1 V9.2.4.3-4");
+}
+
+/* The depth of an RQ that a QP does not have: nothing is different for it. */
+static void test_no_rq(void)
+{
+    Shared s;
+    struct rnic_admin_cqe before, after;
+    uint8_t got[8];
+
+    shared_init(&s, 16);
+    shared_post(&s, 10);
+    before = rnic_query_srq(s.r, &s.srq);
+    g_assert_cmpint(resize_qp(s.r, &s.c->qp, 128, 64), ==, RNIC_ST_OK);
+    after = rnic_query_srq(s.r, &s.srq);
+    g_assert_cmpmem(&after.srq, sizeof(after.srq), &before.srq,
+                    sizeof(before.srq));
+    shared_receive(&s, 10);
+    shared_post(&s, 16);
+    shared_receive(&s, 16);
+    connection_post(s.c, RNIC_SQ_SEND, 1, 0, 8);
+    wire_get_send(s.c->peer, WIRE_SEND, 1, got, 8);
+    rnic_expect_cqe(s.r, &s.c->send_cq, 1, RNIC_WC_SUCCESS);
+    rnic_expect_no_async(s.r);
+    connection_free(s.c);
+    rnic_shows("V6.1.3-10");
 }
 
 #define REFUSE_SRQ(s, good, field, value, status)                       \
@@ -476,6 +501,7 @@ int main(int argc, char **argv)
     qtest_add_func("/rnic/resize-queues/needs-feature", test_needs_feature);
     qtest_add_func("/rnic/resize-queues/under-traffic", test_under_traffic);
     qtest_add_func("/rnic/resize-queues/srq", test_srq);
+    qtest_add_func("/rnic/resize-queues/no-rq", test_no_rq);
     qtest_add_func("/rnic/resize-queues/srq-refused", test_srq_refused);
     return g_test_run();
 }
