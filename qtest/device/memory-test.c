@@ -1037,6 +1037,7 @@ static void check_fast_register_errors(void)
         wire_expect_terminate(c->peer, 0);
         rnic_expect_cqe(c->r, &c->send_cq, 5, errors[i].status);
         rnic_expect_cqe(c->r, &c->recv_cq, 1, RNIC_WC_FLUSHED);
+        g_assert_cmpint(rnic_qp_state(c->r, &c->qp), ==, RNIC_QPS_TERMINATE);
         rnic_settle(c->r);
         rnic_expect_no_async(c->r);
         g_assert_cmpint(query_mr(c->r, region.stag).valid, ==, 0);
@@ -1136,6 +1137,7 @@ static void test_invalidate_errors(void)
         rnic_ring_sq(c->r, &c->qp);
         wire_expect_terminate(c->peer, 0);
         rnic_expect_cqe(c->r, &c->send_cq, 5, statuses[i]);
+        g_assert_cmpint(rnic_qp_state(c->r, &c->qp), ==, RNIC_QPS_TERMINATE);
         g_assert_cmpint(query_mr(c->r, c->mr.stag).valid, ==, 1);
         g_assert_cmpint(query_mr(c->r, foreign.stag).valid, ==, 1);
         connection_recycle(c);

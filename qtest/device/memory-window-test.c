@@ -631,6 +631,7 @@ static void test_bind_errors(void)
         g_assert_cmpuint(stag_bind(w.c, &bind), ==, bind_errors[i].status);
         wire_expect_terminate(w.c->peer, 0);
         rnic_expect_cqe(w.r, &w.c->recv_cq, 1, RNIC_WC_FLUSHED);
+        g_assert_cmpint(rnic_qp_state(w.r, &w.c->qp), ==, RNIC_QPS_TERMINATE);
         wire_close(w.c->peer);
         w.c->peer = NULL;
         rnic_wait_qp_state(w.r, &w.c->qp, RNIC_QPS_ERROR);

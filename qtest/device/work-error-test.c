@@ -652,6 +652,56 @@ static void test_cq_overflow(void)
                "R8.1.1-10 V6.4-9 V9.5.3-29 V10.4.1-2");
 }
 
+/* Whose event it is: a QP's, a CQ's, an S-RQ's, or no one's but the device's. */
+static void test_event_records(void)
+{
+    ConnectionOptions options = {
+        .properties = ",netdev=net0",
+        .arguments = "-netdev hubport,id=net0,hubid=0",
+        .cq_depth = 2,
+    };
+    Connection *c = connection_new(&options);
+    RnicSrqInit init = rnic_srq_default(c->r);
+    Connection *other;
+    struct rnic_aeqe aeqe;
+    uint8_t got[8];
+    RnicSrq srq;
+
+    init.limit = 1;
+    rnic_create_srq(c->r, &srq, &init);
+    other = connection_prepare_second(c, &(ConnectionOptions) { .srq = &srq });
+    connection_establish(other, NULL);
+
+    qtest_qmp_assert_success(c->r->qts, "{ 'execute': 'set_link', 'arguments': "
+                             "{ 'name': 'net0', 'up': false }}");
+    aeqe = rnic_expect_async(c->r, RNIC_AE_LINK_CHANGE, 0);
+    g_assert_cmpint(aeqe.resource, ==, RNIC_RESOURCE_NONE);
+
+    rnic_post_srq_recv(c->r, &srq, 1, 0, NULL);
+    wire_put_send(other->peer, WIRE_SEND, 0, NULL, 0);
+    aeqe = rnic_expect_async(c->r, RNIC_AE_SRQ_LIMIT, srq.number);
+    g_assert_cmpint(aeqe.resource, ==, RNIC_RESOURCE_SRQ);
+
+    wire_put_write(other->peer, 0xdeadbe00, 0, "x", 1);
+    aeqe = rnic_expect_async(c->r, RNIC_AE_TAGGED_INVALID_STAG,
+                             other->qp.number);
+    g_assert_cmpint(aeqe.resource, ==, RNIC_RESOURCE_QP);
+
+    for (int i = 0; i < 3; i++) {
+        connection_post(c, RNIC_SQ_SEND, i, 0, 8);
+        wire_get_send(c->peer, WIRE_SEND, i + 1, got, 8);
+    }
+    aeqe = rnic_expect_async(c->r, RNIC_AE_CQ_OVERFLOW, c->send_cq.number);
+    g_assert_cmpint(aeqe.resource, ==, RNIC_RESOURCE_CQ);
+    aeqe = rnic_expect_async(c->r, RNIC_AE_CQ_SQ_ERROR, c->qp.number);
+    g_assert_cmpint(aeqe.resource, ==, RNIC_RESOURCE_QP);
+    rnic_settle(c->r);
+    rnic_expect_no_async(c->r);
+    connection_free_second(other);
+    connection_free(c);
+    rnic_shows("V9.4.2-3");
+}
+
 /* Figure 12: what is nobody's segment has no header in its Terminate. */
 static void test_figure_12(void)
 {
@@ -796,6 +846,7 @@ int main(int argc, char **argv)
                    test_flush_behind_read);
     qtest_add_func("rnic/work-error/receives", test_receive_errors);
     qtest_add_func("rnic/work-error/one-way-each", test_one_way_each);
+    qtest_add_func("rnic/work-error/event-records", test_event_records);
     qtest_add_func("rnic/work-error/figure-12", test_figure_12);
     qtest_add_func("rnic/work-error/receive-reserved",
                    test_receive_reserved);
