@@ -23,6 +23,7 @@
  *     an S-RQ                  its own mutex (verbs/srq.c)
  *     a CQ                     its own mutex (verbs/cq.c)
  *     all event queues         event_lock (guest/event-queue.c)
+ *     the capture              its own mutex (capture/capture.h)
  *     counters, users of a PD  atomic
  *   The other tables change and are read under the big lock only; a QP holds
  *   pointers to its PD, its CQs and its S-RQ, which outlive it.
@@ -59,6 +60,7 @@
 OBJECT_DECLARE_SIMPLE_TYPE(RnicState, RNIC)
 
 typedef struct RnicAdmin RnicAdmin;
+typedef struct RnicCapture RnicCapture;
 typedef struct RnicCq RnicCq;
 typedef struct RnicDirects RnicDirects;
 typedef struct RnicEq RnicEq;
@@ -211,6 +213,10 @@ struct RnicState {
     RnicFaultRules *faults;
     bool faults_armed;          /* there are rules; any thread, atomic */
     bool vanished;              /* from the bus, by one of them; atomic */
+
+    /* capture/capture.c */
+    RnicCapture *capture;
+    bool capturing;             /* any thread, atomic */
 };
 
 /*

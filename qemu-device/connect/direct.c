@@ -17,6 +17,7 @@
 #include "hw/rnic/fabric/loop-transport.h"
 #include "hw/rnic/verbs/direct-qp.h"
 #include "hw/rnic/base/trace.h"
+#include "hw/rnic/capture/capture.h"
 
 enum {
     DIALS_MAX = 256,            /* attempts at a time, of a device */
@@ -560,6 +561,8 @@ static RnicFabricStatus direct_connect_to_itself(RnicDirect *d)
     if (!what.setup.transport) {
         return RNIC_FABRIC_NO_DESCRIPTORS;
     }
+    rnic_capture_attach_loop(d->s, what.setup.transport, &d->local,
+                             RNIC_DIRECT_PORT, d->policy.crc);
     rnic_qp_establish(d->qp, &what, direct_connected_to_itself, d,
                       &d->to_itself);
     return RNIC_FABRIC_OK;

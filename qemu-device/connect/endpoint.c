@@ -11,6 +11,7 @@
 #include "qemu/main-loop.h"
 #include "qemu/timer.h"
 #include "endpoint.h"
+#include "hw/rnic/capture/capture.h"
 #include "hw/rnic/fabric/linger.h"
 #include "hw/rnic/guest/event-queue.h"
 #include "hw/rnic/base/trace.h"
@@ -373,11 +374,13 @@ static void on_dialed(void *opaque, RnicFabricStatus status,
 
     ep->dial = NULL;
     if (status != RNIC_FABRIC_OK) {
+        rnic_capture_note(ep->s, "A connect fails, fabric status %d", status);
         rnic_endpoint_fail(ep, rnic_cm_event_status(status));
         return;
     }
     ep->transport = t;
     ep->local = *local;
+    rnic_capture_attach(ep->s, t, local, &ep->remote, true);
     ep->out_len = iwarp_mpa_encode(&ep->request, ep->out);
     endpoint_set_state(ep, RNIC_EP_SENDING_REQUEST, START_TIMEOUT_MS);
     endpoint_set_handlers(ep, NULL, on_request_writable);

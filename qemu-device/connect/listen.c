@@ -10,6 +10,7 @@
 #include "endpoint.h"
 #include "hw/rnic/fabric/linger.h"
 #include "hw/rnic/base/trace.h"
+#include "hw/rnic/capture/capture.h"
 
 enum {
     BACKLOG_MIN = 64,           /* bursts that a small backlog did not mean
@@ -42,6 +43,7 @@ static void listener_accept(void *opaque, RnicTransport *t,
     RnicListener *listener = opaque;
     RnicEndpoint *ep = NULL;
 
+    rnic_capture_attach(listener->s, t, local, remote, false);
     if (listener->pending < listener->backlog) {
         ep = rnic_endpoint_new(listener->s, t, local, remote);
     }

@@ -10,6 +10,7 @@
 #include "qemu/xxhash.h"
 #include "rendezvous.h"
 #include "hw/rnic/base/trace.h"
+#include "hw/rnic/capture/capture.h"
 
 enum {
     BACKLOG = 1024,             /* connections whose Request is not answered */
@@ -96,6 +97,7 @@ static void rendezvous_accept(void *opaque, RnicTransport *t,
     RnicRendezvous *r = opaque;
     RnicEndpoint *ep = NULL;
 
+    rnic_capture_attach(r->s, t, local, remote, false);
     if (rendezvous_expects(r, remote)) {
         ep = rnic_endpoint_new(r->s, t, local, remote);
     }

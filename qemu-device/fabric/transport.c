@@ -19,6 +19,13 @@ static void transport_unref(RnicTransport *t)
 
 static void transport_end(RnicTransport *t, bool reset)
 {
+    RnicTransportTap *tap = t->tap;
+
+    if (tap) {
+        tap->ops->closed(tap, reset);
+        qatomic_set(&t->tapped, false);
+        t->tap = NULL;
+    }
     rnic_transport_leave_loop(t);
     t->ops->close(t, reset);
     transport_unref(t);
@@ -35,6 +42,61 @@ void rnic_transport_abort(RnicTransport *t)
     trace_rnic_transport_abort(t);
     transport_end(t, true);
 }
+
+/* ----------------------------------------------------------------- the tap */
+
+static void transport_tap_broken(RnicTransport *t, bool sent, int error)
+{
+    if (error != EAGAIN) {
+        t->tap->ops->ended(t->tap, sent, error);
+    }
+}
+
+void rnic_transport_tap_read(RnicTransport *t, const struct iovec *iov,
+                             size_t count, ssize_t got)
+{
+    int saved = errno;
+
+    if (got > 0) {
+        t->tap->ops->octets(t->tap, false, iov, count, got);
+    } else if (got == 0) {
+        t->tap->ops->ended(t->tap, false, 0);
+    } else {
+        transport_tap_broken(t, false, saved);
+    }
+    errno = saved;
+}
+
+void rnic_transport_tap_written(RnicTransport *t, const struct iovec *iov,
+                                size_t count, ssize_t taken)
+{
+    int saved = errno;
+
+    if (taken > 0) {
+        t->tap->ops->octets(t->tap, true, iov, count, taken);
+    } else if (taken < 0) {
+        transport_tap_broken(t, true, saved);
+    }
+    errno = saved;
+}
+
+void rnic_transport_tap_shut_down(RnicTransport *t)
+{
+    t->tap->ops->ended(t->tap, true, 0);
+}
+
+/* Without a place the tap began to look in between, and does not know where it is. */
+void rnic_transport_tap_committed(RnicTransport *t, size_t len)
+{
+    struct iovec frame = { t->tap->reserved, len };
+
+    if (frame.iov_base) {
+        t->tap->reserved = NULL;
+        t->tap->ops->octets(t->tap, true, &frame, 1, len);
+    }
+}
+
+/* ---------------------------------------------------------------- handlers */
 
 static void transport_more(void *opaque)
 {

@@ -10,6 +10,9 @@
  * of the event loop that its handlers are set in, and before any were set the
  * main loop's.
  *
+ * A transport may have a tap, which sees every octet that goes to and comes from the
+ * user.  Without one, or while the tap does not look, that costs one branch.
+ *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
 
@@ -17,9 +20,11 @@
 #define HW_RNIC_FABRIC_TRANSPORT_H
 
 #include "block/aio.h"
+#include "qemu/atomic.h"
 #include "hw/rnic/base/compat.h"
 
 typedef struct RnicTransport RnicTransport;
+typedef struct RnicTransportTap RnicTransportTap;
 
 /* How far a connection has ended, whatever is left to be read before the end. */
 typedef enum RnicTransportEnd {
@@ -46,9 +51,30 @@ typedef struct RnicTransportOps {
     void (*commit)(RnicTransport *t, size_t len);
 } RnicTransportOps;
 
+/* Calls of the tap come from the transport's thread.  errno stays what it is. */
+typedef struct RnicTransportTapOps {
+    /* The first @len octets of @iov were taken to be @sent, or have been read. */
+    void (*octets)(RnicTransportTap *tap, bool sent, const struct iovec *iov,
+                   size_t count, size_t len);
+    /* This direction has ended; @error: errno, the connection is broken; 0: FIN. */
+    void (*ended)(RnicTransportTap *tap, bool sent, int error);
+    /* See rnic_transport_tell_place(). */
+    void (*place)(RnicTransportTap *tap, bool sent, size_t left, uint16_t pos);
+    /* The transport goes: frees the tap. */
+    void (*closed)(RnicTransportTap *tap, bool reset);
+} RnicTransportTapOps;
+
+/* The first member of each tap's own structure. */
+struct RnicTransportTap {
+    const RnicTransportTapOps *ops;
+    void *reserved;             /* the transport's: where octets will be put */
+};
+
 /* The first member of each transport's own structure, of g_new0(). */
 struct RnicTransport {
     const RnicTransportOps *ops;
+    bool tapped;                /* the tap looks; any thread, atomic */
+    RnicTransportTap *tap;      /* NULL: there is none */
     int refs;                   /* running handlers, besides the user */
     AioContext *ctx;            /* of the handlers; NULL: in no event loop */
     IOHandler *readable;
@@ -65,6 +91,20 @@ typedef struct RnicWatch {
     void *opaque;
 } RnicWatch;
 
+/* The tap looks. */
+static inline bool rnic_transport_tapped(const RnicTransport *t)
+{
+    return unlikely(qatomic_read(&t->tapped));
+}
+
+/* What readv() and writev() have returned, shutdown() and commit() have done. */
+void rnic_transport_tap_read(RnicTransport *t, const struct iovec *iov,
+                             size_t count, ssize_t got);
+void rnic_transport_tap_written(RnicTransport *t, const struct iovec *iov,
+                                size_t count, ssize_t taken);
+void rnic_transport_tap_shut_down(RnicTransport *t);
+void rnic_transport_tap_committed(RnicTransport *t, size_t len);
+
 /*
  * Octets read into @iov; 0: the peer has ended its direction; -1 with errno:
  * EAGAIN (none for now), ETIMEDOUT (the peer is lost), others (a reset).
@@ -73,13 +113,18 @@ static inline ssize_t rnic_transport_readv(RnicTransport *t,
                                            const struct iovec *iov,
                                            size_t count)
 {
-    return t->ops->readv(t, iov, count);
+    ssize_t got = t->ops->readv(t, iov, count);
+
+    if (rnic_transport_tapped(t)) {
+        rnic_transport_tap_read(t, iov, count, got);
+    }
+    return got;
 }
 
 static inline ssize_t rnic_transport_read(RnicTransport *t, void *octets,
                                           size_t len)
 {
-    return t->ops->readv(t, &(struct iovec) { octets, len }, 1);
+    return rnic_transport_readv(t, &(struct iovec) { octets, len }, 1);
 }
 
 /* Octets of @iov that were taken; -1 with errno, as with reading. */
@@ -87,13 +132,19 @@ static inline ssize_t rnic_transport_writev(RnicTransport *t,
                                             const struct iovec *iov,
                                             size_t count)
 {
-    return t->ops->writev(t, iov, count);
+    ssize_t taken = t->ops->writev(t, iov, count);
+
+    if (rnic_transport_tapped(t)) {
+        rnic_transport_tap_written(t, iov, count, taken);
+    }
+    return taken;
 }
 
 static inline ssize_t rnic_transport_write(RnicTransport *t,
                                            const void *octets, size_t len)
 {
-    return t->ops->writev(t, &(struct iovec) { (void *)octets, len }, 1);
+    return rnic_transport_writev(t, &(struct iovec) { (void *)octets, len },
+                                 1);
 }
 
 /*
@@ -103,7 +154,12 @@ static inline ssize_t rnic_transport_write(RnicTransport *t,
  */
 static inline bool rnic_transport_shut_down(RnicTransport *t)
 {
-    return t->ops->shut_down(t);
+    bool said = t->ops->shut_down(t);
+
+    if (said && rnic_transport_tapped(t)) {
+        rnic_transport_tap_shut_down(t);
+    }
+    return said;
 }
 
 static inline RnicTransportEnd rnic_transport_end(RnicTransport *t)
@@ -152,12 +208,31 @@ static inline void rnic_transport_cork(RnicTransport *t, bool corked)
  */
 static inline void *rnic_transport_reserve(RnicTransport *t, size_t len)
 {
-    return t->ops->reserve ? t->ops->reserve(t, len) : NULL;
+    void *place = t->ops->reserve ? t->ops->reserve(t, len) : NULL;
+
+    if (rnic_transport_tapped(t)) {
+        t->tap->reserved = place;
+    }
+    return place;
 }
 
 static inline void rnic_transport_commit(RnicTransport *t, size_t len)
 {
+    if (rnic_transport_tapped(t)) {
+        rnic_transport_tap_committed(t, len);
+    }
     t->ops->commit(t, len);
+}
+
+/*
+ * For a tap that does not know where it is in the stream: an FPDU ends @left octets
+ * behind those that were @sent, or read; the next one begins at stream position
+ * @pos (iwarp/mpa-fpdu.h).  Only to be called for a transport that is tapped.
+ */
+static inline void rnic_transport_tell_place(RnicTransport *t, bool sent,
+                                             size_t left, uint16_t pos)
+{
+    t->tap->ops->place(t->tap, sent, left, pos);
 }
 
 /* ------------------------------------------------------ for transports */

@@ -16,6 +16,7 @@
 #include "fault.h"
 #include "hw/rnic/base/admin-request.h"
 #include "hw/rnic/base/trace.h"
+#include "hw/rnic/capture/capture.h"
 
 enum { RULES_MAX = 4096 };
 
@@ -218,6 +219,9 @@ bool rnic_fault_find(RnicState *s, RnicFaultEvent on, uint32_t kind,
     }
     trace_rnic_fault(RnicFaultEvent_str(on), kind, object,
                      RnicFaultAction_str(rule->q_do));
+    rnic_capture_note(s, "Fault: %s, at %s of kind %u, object 0x%x",
+                      RnicFaultAction_str(rule->q_do), RnicFaultEvent_str(on),
+                      kind, object);
     switch (rule->q_do) {
     case RNIC_FAULT_ACTION_FATAL:
         rnic_fatal(s, (uint32_t)rule->value ?: RNIC_HEALTH_FAULT);

@@ -177,21 +177,28 @@ static IwarpFault rx_verify_fpdu(IwarpRx *rx, uint8_t *fpdu, size_t wire)
     return IWARP_FAULT_NONE;
 }
 
-/* Octets of the FPDU at head, with markers; 0 if its length is not here yet. */
-static size_t rx_whole_len(const IwarpRx *rx)
+/*
+ * Octets of the FPDU at @at of the buffer, at stream position @pos, with markers; 0
+ * if its length is not here yet.
+ */
+static size_t rx_whole_len_at(const IwarpRx *rx, size_t at, unsigned pos)
 {
-    size_t lead = rx->markers && rx->stream_pos == 0 ? IWARP_MARKER_LEN : 0;
+    size_t lead = rx->markers && pos == 0 ? IWARP_MARKER_LEN : 0;
     size_t content;
 
-    if (rx_avail(rx) < lead + IWARP_FPDU_LENGTH_LEN) {
+    if (rx->tail - at < lead + IWARP_FPDU_LENGTH_LEN) {
         return 0;
     }
-    content = iwarp_fpdu_content(iwarp_get16(rx->buffer + rx->head + lead));
+    content = iwarp_fpdu_content(iwarp_get16(rx->buffer + at + lead));
     if (!rx->markers) {
         return content;
     }
-    return content + IWARP_MARKER_LEN * iwarp_marker_count(rx->stream_pos,
-                                                           content);
+    return content + IWARP_MARKER_LEN * iwarp_marker_count(pos, content);
+}
+
+static size_t rx_whole_len(const IwarpRx *rx)
+{
+    return rx_whole_len_at(rx, rx->head, rx->stream_pos);
 }
 
 /*
@@ -655,6 +662,29 @@ bool iwarp_rx_placed(IwarpRx *rx, size_t n)
         return false;
     }
     rx->payload_left -= (uint32_t)n;
+    return true;
+}
+
+bool iwarp_rx_fpdu_left(const IwarpRx *rx, size_t *left, uint16_t *pos)
+{
+    size_t unit = rx->state == RX_START
+                  ? 0 : (size_t)rx->payload_left + rx->skip;
+    size_t at = rx->head;
+    unsigned stream_pos = rx->stream_pos;
+
+    if (rx->state == RX_FAILED) {
+        return false;
+    }
+    while (unit < rx->tail - at) {
+        at += unit;
+        unit = rx_whole_len_at(rx, at, stream_pos);
+        if (!unit) {
+            return false;
+        }
+        stream_pos = (stream_pos + unit) & (IWARP_MARKER_SPACING - 1);
+    }
+    *left = unit - (rx->tail - at);
+    *pos = (uint16_t)stream_pos;
     return true;
 }
 

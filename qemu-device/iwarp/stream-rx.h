@@ -204,6 +204,13 @@ bool iwarp_rx_placed(IwarpRx *rx, size_t n);
 bool iwarp_rx_look_ahead(const IwarpRx *rx, size_t *at, IwarpSegment *ahead);
 
 /*
+ * *@left: how many octets, behind those that are here, the FPDU in progress still
+ * has; 0: what is here ends with an FPDU.  *@pos: the stream position of the next
+ * one, with markers.  False: that is not known yet, or the stream has failed.
+ */
+bool iwarp_rx_fpdu_left(const IwarpRx *rx, size_t *left, uint16_t *pos);
+
+/*
  * The caller refuses the segment in progress (from its SEGMENT up to the event
  * after its SEGMENT_END): the stream fails with @term and this segment's
  * headers.  Does nothing if the stream failed before: the first error counts

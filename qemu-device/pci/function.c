@@ -17,6 +17,7 @@
 #include "hw/pci/pcie.h"
 #include "migration/vmstate.h"
 #include "admin.h"
+#include "hw/rnic/capture/capture.h"
 #include "hw/rnic/connect/cm.h"
 #include "hw/rnic/verbs/cq.h"
 #include "ethernet.h"
@@ -230,8 +231,15 @@ static void rnic_realize(PCIDevice *pci, Error **errp)
         cleanup_fabric(s);
         return;
     }
-    init_bars(s);
     qemu_macaddr_default_if_unset(&s->nic_conf.macaddr);
+    if (!rnic_capture_realize(s, errp)) {
+        msix_unuse_all_vectors(pci);
+        msix_uninit_exclusive_bar(pci);
+        rnic_workers_destroy(s);
+        cleanup_fabric(s);
+        return;
+    }
+    init_bars(s);
     init_tables(s);
     rnic_interrupt_realize(s);
     rnic_run_state_realize(s);
@@ -254,6 +262,7 @@ static void rnic_exit(PCIDevice *pci)
     rnic_admin_unrealize(s);
     cleanup_fabric(s);
     g_clear_pointer(&s->lingers, rnic_lingers_free);
+    rnic_capture_unrealize(s);
     rnic_run_state_unrealize(s);
     rnic_interrupt_unrealize(s);
     cleanup_tables(s);
@@ -269,6 +278,7 @@ static void rnic_exit(PCIDevice *pci)
 void rnic_function_reset(RnicState *s)
 {
     trace_rnic_reset();
+    rnic_capture_note(s, "The device is reset");
     rnic_admin_stop(s);
     rnic_workers_stop(s, rnic_qp_quiesce_all);
     rnic_cm_reset(s);
@@ -377,11 +387,13 @@ static void rnic_instance_init(Object *obj)
 {
     PCI_DEVICE(obj)->cap_present |= QEMU_PCI_CAP_EXPRESS;
     rnic_fault_init(RNIC(obj));
+    rnic_capture_init(RNIC(obj));
 }
 
 static void rnic_instance_finalize(Object *obj)
 {
     rnic_fault_finalize(RNIC(obj));
+    rnic_capture_finalize(RNIC(obj));
 }
 
 static void rnic_class_init(ObjectClass *oc, RNIC_CLASS_DATA *data)
@@ -405,6 +417,7 @@ static void rnic_class_init(ObjectClass *oc, RNIC_CLASS_DATA *data)
     device_class_set_props(dc, rnic_properties);
     rnic_describe(oc);
     rnic_fault_class_init(oc);
+    rnic_capture_class_init(oc);
 }
 
 static const TypeInfo rnic_type = {

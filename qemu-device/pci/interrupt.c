@@ -14,6 +14,7 @@
 #include "qemu/main-loop.h"
 #include "hw/pci/msix.h"
 #include "hw/rnic/base/trace.h"
+#include "hw/rnic/capture/capture.h"
 #include "hw/rnic/fault/fault.h"
 #include "interrupt.h"
 
@@ -23,6 +24,7 @@ static void fatal_set(RnicState *s, uint32_t health)
         return;
     }
     trace_rnic_err_fatal(health);
+    rnic_capture_note(s, "The device fails, health %u", health);
     s->regs.health = health;
     qatomic_set(&s->regs.status, s->regs.status | RNIC_STATUS_FATAL);
 }

@@ -124,11 +124,39 @@ static RnicIo stream_failure(void)
     return errno == ETIMEDOUT ? RNIC_IO_LOST : RNIC_IO_RESET;
 }
 
+/* The tap begins to look somewhere in the stream. */
+static void stream_tell_read_place(RnicStream *st)
+{
+    uint16_t pos;
+    size_t left;
+
+    if (iwarp_rx_fpdu_left(&st->rx, &left, &pos)) {
+        rnic_transport_tell_place(st->transport, false, left, pos);
+    }
+}
+
+/* The stage ends with an FPDU; nothing of it has been sent: it begins with one. */
+static void stream_tell_send_place(RnicStream *st)
+{
+    size_t staged = st->stage_tail - st->stage_head;
+
+    if (st->stage_head) {
+        rnic_transport_tell_place(st->transport, true, staged,
+                                  st->tx.stream_pos);
+    } else {
+        rnic_transport_tell_place(st->transport, true, 0,
+                                  st->tx.stream_pos - staged);
+    }
+}
+
 RnicIo rnic_stream_readv(RnicStream *st, const struct iovec *iov,
                          size_t count, size_t *n)
 {
     ssize_t got;
 
+    if (rnic_transport_tapped(st->transport)) {
+        stream_tell_read_place(st);
+    }
     rnic_guest_memory_begin();
     got = rnic_transport_readv(st->transport, iov, count);
     rnic_guest_memory_end();
@@ -157,6 +185,9 @@ RnicIo rnic_stream_flush(RnicStream *st, bool more)
     size_t staged = st->stage_tail - st->stage_head;
     ssize_t sent = 0;
 
+    if (rnic_transport_tapped(st->transport)) {
+        stream_tell_send_place(st);
+    }
     if (more) {
         stream_set_cork(st, true);
     }
@@ -228,6 +259,9 @@ size_t rnic_stream_stage_segment(RnicStream *st, const IwarpTxSegment *seg,
 
     if (n < 0) {
         return 0;
+    }
+    if (rnic_transport_tapped(st->transport)) {
+        stream_tell_send_place(st);
     }
     beyond = stream_room_beyond_stage(st, frame.len);
     rnic_guest_memory_begin();

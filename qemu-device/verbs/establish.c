@@ -10,6 +10,7 @@
 
 #include "qemu/osdep.h"
 #include "hw/rnic/base/trace.h"
+#include "hw/rnic/capture/capture.h"
 #include "hw/rnic/fabric/transport.h"
 #include "hw/rnic/guest/event-queue.h"
 #include "hw/rnic/stream/requests.h"
@@ -61,6 +62,7 @@ static RnicWorkResult establish_work(RnicRequest *request)
     }
     e->what.setup.agreed = &e->what.agreed;
     e->established = true;
+    rnic_capture_qp(qp->s, e->what.setup.transport, qp->qpn);
     rnic_qp_begin_turn(qp);
     rnic_qp_enter_rts(qp, &e->what.setup, e->what.cookie);
     if (e->what.direct) {

@@ -17,6 +17,7 @@
 
 #include "qemu/osdep.h"
 #include "qemu/timer.h"
+#include "hw/rnic/capture/capture.h"
 #include "hw/rnic/guest/event-queue.h"
 #include "qp-internal.h"
 #include "hw/rnic/base/trace.h"
@@ -28,10 +29,25 @@ enum {
     FLUSHED_PER_TURN = 256,
 };
 
+static const char *qp_state_name(uint8_t state)
+{
+    static const char *const names[] = {
+        [RNIC_QPS_IDLE] = "Idle",
+        [RNIC_QPS_RTS] = "RTS",
+        [RNIC_QPS_CLOSING] = "Closing",
+        [RNIC_QPS_TERMINATE] = "Terminate",
+        [RNIC_QPS_ERROR] = "Error",
+    };
+
+    return state < G_N_ELEMENTS(names) && names[state] ? names[state] : "?";
+}
+
 /* The main loop looks at it, see rnic_qp_claim(). */
 static void qp_set_state(RnicQp *qp, uint8_t state)
 {
     trace_rnic_qp_state(qp->qpn, qp->state, state);
+    rnic_capture_note(qp->s, "QP 0x%x: %s to %s", qp->qpn,
+                      qp_state_name(qp->state), qp_state_name(state));
     qatomic_set(&qp->state, state);
 }
 

@@ -390,6 +390,21 @@ static ssize_t get_some(WirePeer *peer, void *octets, size_t length)
     return n;
 }
 
+static GByteArray *recorded_put, *recorded_got;
+
+void wire_record(GByteArray *put, GByteArray *got)
+{
+    recorded_put = put;
+    recorded_got = got;
+}
+
+static void record(GByteArray *to, const void *octets, size_t length)
+{
+    if (to) {
+        g_byte_array_append(to, octets, length);
+    }
+}
+
 bool wire_try_put(WirePeer *peer, const void *data, size_t length)
 {
     const uint8_t *octets = data;
@@ -398,6 +413,7 @@ bool wire_try_put(WirePeer *peer, const void *data, size_t length)
         ssize_t n = put_some(peer, octets, length);
 
         if (n > 0) {
+            record(recorded_put, octets, n);
             octets += n;
             length -= n;
         } else if (errno == EAGAIN) {
@@ -422,6 +438,7 @@ void wire_get(WirePeer *peer, void *data, size_t length)
         ssize_t n = get_some(peer, octets, length);
 
         if (n > 0) {
+            record(recorded_got, octets, n);
             octets += n;
             length -= n;
         } else if (n < 0 && errno == EAGAIN) {

@@ -156,6 +156,9 @@ void wire_put(WirePeer *peer, const void *data, size_t length);
 bool wire_try_put(WirePeer *peer, const void *data, size_t length);
 void wire_get(WirePeer *peer, void *data, size_t length);
 
+/* From now on what any peer puts and gets is appended to these; NULL: no longer. */
+void wire_record(GByteArray *put, GByteArray *got);
+
 typedef enum WireEnd {
     WIRE_FIN,
     WIRE_RST,

@@ -1,0 +1,345 @@
+/*
+ * rnic: capture, begin and end, the properties, and what is not of a connection
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#include "qemu/osdep.h"
+#include "qapi/error.h"
+#include "qapi/visitor.h"
+#include "qemu/iov.h"
+#include "qemu/lockable.h"
+#include "qemu/timer.h"
+#include "qemu/units.h"
+#include "system/system.h"
+#include "tap.h"
+#include "hw/rnic/base/trace.h"
+
+enum {
+    SNAPLEN_MIN = 128,          /* all headers, up to RDMAP's */
+    SNAPLEN_MAX = 256 * KiB,
+    SIZE_MIN = 1 * MiB,
+    FILES_MAX = 1000,
+    BUFFER_MIN = 256 * KiB,
+    BUFFER_MAX = 1 * GiB,
+    /* Blocks around packets, of those that are put at once. */
+    BLOCKS_ROOM = 4096,
+};
+
+/* ----------------------------------------------------------------- packets */
+
+/* Half of the buffer may be lost at its end. */
+bool rnic_capture_begin(RnicCapture *c, size_t octets)
+{
+    octets += BLOCKS_ROOM;
+    if (rnic_capture_writer_failed(c->writer) ||
+        !rnic_capture_writer_reserve(c->writer, octets)) {
+        return false;
+    }
+    if (!c->running.size || c->file_octets + octets <= c->running.size) {
+        return true;
+    }
+    if (!rnic_capture_writer_next_file(c->writer, &c->counts)) {
+        return false;
+    }
+    c->file_octets = RNIC_PCAPNG_HEAD_MAX;
+    c->counts = (RnicCaptureCounts) { };
+    c->epoch++;
+    return rnic_capture_writer_reserve(c->writer, octets) != NULL;
+}
+
+/* A block for a packet of @original octets, with room for as much as is kept. */
+static uint8_t *capture_block(RnicCapture *c, RnicPcapngPacket *p)
+{
+    size_t size;
+    uint8_t *block;
+
+    p->ns = qemu_clock_get_ns(QEMU_CLOCK_HOST);
+    p->captured = c->running.snaplen ? MIN(p->original, c->running.snaplen)
+                                     : p->original;
+    size = rnic_pcapng_packet_size(p);
+    block = rnic_capture_writer_reserve(c->writer, size);
+    c->counts.received++;
+    if (!block) {
+        c->counts.dropped++;
+        return NULL;
+    }
+    rnic_pcapng_packet(block, p);
+    c->file_octets += size;
+    return block;
+}
+
+static void capture_commit(RnicCapture *c, const RnicPcapngPacket *p)
+{
+    rnic_capture_writer_commit(c->writer, rnic_pcapng_packet_size(p));
+}
+
+/* Octets of @from, as many as there is room for at @out. */
+static uint8_t *capture_copy(uint8_t *out, const uint8_t *end, const void *from,
+                             size_t len)
+{
+    len = MIN(len, (size_t)(end - out));
+    if (len) {
+        memcpy(out, from, len);
+    }
+    return out + len;
+}
+
+void rnic_capture_put(RnicCapture *c, const RnicCapturePacket *p)
+{
+    uint8_t headers[RNIC_PACKET_HEADERS_MAX];
+    size_t headers_len = rnic_packet_headers(&p->packet, headers);
+    RnicPcapngPacket block = {
+        .original = headers_len + p->packet.payload_len,
+        .way = p->way,
+        .comment = p->comment,
+    };
+    uint8_t *start = capture_block(c, &block);
+    uint8_t *out, *end;
+
+    if (!start) {
+        return;
+    }
+    out = start + RNIC_PCAPNG_AT_DATA;
+    end = out + block.captured;
+    out = capture_copy(out, end, headers, headers_len);
+    out = capture_copy(out, end, p->head, p->head_len);
+    if (out < end) {
+        iov_to_buf(p->iov, p->count, p->at, out, end - out);
+    }
+    capture_commit(c, &block);
+}
+
+/* The text is the comment, and the frame, so that no tool overlooks it. */
+void rnic_capture_put_note(RnicCapture *c, const char *text)
+{
+    size_t len = strlen(text);
+    RnicPcapngPacket block = {
+        .original = MAX(RNIC_PACKET_ETHERNET_LEN + len,
+                        RNIC_PACKET_ETHERNET_LEAST),
+        .comment = text,
+    };
+    uint8_t frame[RNIC_PACKET_ETHERNET_LEAST + RNIC_PCAPNG_COMMENT_MAX] = { };
+    uint8_t *start;
+
+    assert(len < RNIC_PCAPNG_COMMENT_MAX);
+    if (!rnic_capture_begin(c, block.original + len)) {
+        c->counts.received++;
+        c->counts.dropped++;
+        return;
+    }
+    start = capture_block(c, &block);
+    if (!start) {
+        return;
+    }
+    rnic_packet_note_header(c->s->nic_conf.macaddr.a, frame);
+    memcpy(frame + RNIC_PACKET_ETHERNET_LEN, text, len);
+    memcpy(start + RNIC_PCAPNG_AT_DATA, frame, block.captured);
+    capture_commit(c, &block);
+}
+
+void rnic_capture_write_note(RnicState *s, const char *format, ...)
+{
+    char text[RNIC_PCAPNG_COMMENT_MAX];
+    RnicCapture *c = s->capture;
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    QEMU_LOCK_GUARD(&c->lock);
+    if (c->writer) {
+        rnic_capture_put_note(c, text);
+    }
+}
+
+/* ----------------------------------------------------------- begin and end */
+
+static bool capture_start(RnicCapture *c, Error **errp)
+{
+    RnicCaptureTarget target = {
+        .file = c->file,
+        .buffer = c->buffer,
+        .snaplen = c->snaplen,
+        .size = c->size,
+        .files = c->files,
+    };
+    RnicCaptureWriter *writer = rnic_capture_writer_new(&target, errp);
+    RnicTap *tap;
+
+    if (!writer) {
+        return false;
+    }
+    trace_rnic_capture(c->file, c->snaplen, c->size, c->files, c->buffer);
+    QEMU_LOCK_GUARD(&c->lock);
+    c->writer = writer;
+    c->running = target;
+    c->running.file = NULL;
+    c->counts = (RnicCaptureCounts) { };
+    c->file_octets = RNIC_PCAPNG_HEAD_MAX;
+    c->epoch++;
+    QLIST_FOREACH(tap, &c->taps, next) {
+        rnic_tap_begin(tap);
+    }
+    qatomic_set(&c->s->capturing, true);
+    return true;
+}
+
+static void capture_stop(RnicCapture *c)
+{
+    RnicCaptureWriter *writer;
+    RnicCaptureCounts counts;
+    RnicTap *tap;
+
+    WITH_QEMU_LOCK_GUARD(&c->lock) {
+        if (!c->writer) {
+            return;
+        }
+        qatomic_set(&c->s->capturing, false);
+        QLIST_FOREACH(tap, &c->taps, next) {
+            rnic_tap_end(tap);
+        }
+        writer = g_steal_pointer(&c->writer);
+        counts = c->counts;
+    }
+    trace_rnic_capture_end(counts.received, counts.dropped);
+    rnic_capture_writer_end(writer, &counts);
+}
+
+bool rnic_capture_realize(RnicState *s, Error **errp)
+{
+    return !s->capture->file || capture_start(s->capture, errp);
+}
+
+void rnic_capture_unrealize(RnicState *s)
+{
+    capture_stop(s->capture);
+}
+
+/* QEMU ends without taking its devices away. */
+static void capture_exit(Notifier *notifier, void *data)
+{
+    capture_stop(container_of(notifier, RnicCapture, exit));
+}
+
+void rnic_capture_init(RnicState *s)
+{
+    RnicCapture *c = g_new0(RnicCapture, 1);
+
+    qemu_mutex_init(&c->lock);
+    QLIST_INIT(&c->taps);
+    c->s = s;
+    c->files = 2;
+    c->buffer = 16 * MiB;
+    c->exit.notify = capture_exit;
+    qemu_add_exit_notifier(&c->exit);
+    s->capture = c;
+}
+
+void rnic_capture_finalize(RnicState *s)
+{
+    RnicCapture *c = s->capture;
+
+    qemu_remove_exit_notifier(&c->exit);
+    qemu_mutex_destroy(&c->lock);
+    g_free(c->file);
+    g_free(c);
+}
+
+/* -------------------------------------------------------------- properties */
+
+static char *capture_get_file(Object *obj, Error **errp)
+{
+    return g_strdup(RNIC(obj)->capture->file ?: "");
+}
+
+/* Another file, or none: the one until now is complete. */
+static void capture_set_file(Object *obj, const char *file, Error **errp)
+{
+    RnicCapture *c = RNIC(obj)->capture;
+
+    capture_stop(c);
+    g_free(c->file);
+    c->file = *file ? g_strdup(file) : NULL;
+    if (c->file && DEVICE(obj)->realized && !capture_start(c, errp)) {
+        g_clear_pointer(&c->file, g_free);
+    }
+}
+
+typedef struct CaptureNumber {
+    const char *name;
+    size_t offset;
+    bool wide;                  /* uint64_t, with a size's suffix */
+    bool or_zero;
+    uint64_t min;
+    uint64_t max;
+    const char *text;
+} CaptureNumber;
+
+#define NUMBER(member) offsetof(RnicCapture, member)
+
+static const CaptureNumber capture_numbers[] = {
+    { "capture-snaplen", NUMBER(snaplen), false, true, SNAPLEN_MIN, SNAPLEN_MAX,
+      "octets of each packet that go to the file; 0: all" },
+    { "capture-size", NUMBER(size), true, true, SIZE_MIN, INT64_MAX,
+      "octets of a file before the next one begins; 0: no limit" },
+    { "capture-files", NUMBER(files), false, false, 1, FILES_MAX,
+      "files that are kept, with capture-size" },
+    { "capture-buffer", NUMBER(buffer), true, false, BUFFER_MIN, BUFFER_MAX,
+      "octets that wait for the file; more are left out" },
+};
+
+static void capture_get_number(Object *obj, Visitor *v, const char *name,
+                               void *opaque, Error **errp)
+{
+    const CaptureNumber *n = opaque;
+    char *at = (char *)RNIC(obj)->capture + n->offset;
+    uint64_t val = n->wide ? *(uint64_t *)at : *(uint32_t *)at;
+
+    visit_type_uint64(v, name, &val, errp);
+}
+
+static void capture_set_number(Object *obj, Visitor *v, const char *name,
+                               void *opaque, Error **errp)
+{
+    const CaptureNumber *n = opaque;
+    char *at = (char *)RNIC(obj)->capture + n->offset;
+    uint64_t val;
+
+    if (!(n->wide ? visit_type_size(v, name, &val, errp)
+                  : visit_type_uint64(v, name, &val, errp))) {
+        return;
+    }
+    if ((val < n->min || val > n->max) && (val || !n->or_zero)) {
+        error_setg(errp, "%s=%" PRIu64 " is outside %" PRIu64 "..%" PRIu64
+                   "%s", name, val, n->min, n->max,
+                   n->or_zero ? " and not 0" : "");
+    } else if (n->wide) {
+        *(uint64_t *)at = val;
+    } else {
+        *(uint32_t *)at = val;
+    }
+}
+
+static void capture_add_number(ObjectClass *oc, const CaptureNumber *n)
+{
+    g_autofree char *text = g_strdup_printf("%s%" PRIu64 " to %" PRIu64 ": %s",
+                                            n->or_zero ? "0, or " : "", n->min,
+                                            n->max, n->text);
+
+    object_class_property_add(oc, n->name, n->wide ? "size" : "uint32",
+                              capture_get_number, capture_set_number, NULL,
+                              (void *)n);
+    object_class_property_set_description(oc, n->name, text);
+}
+
+void rnic_capture_class_init(ObjectClass *oc)
+{
+    object_class_property_add_str(oc, "capture", capture_get_file,
+                                  capture_set_file);
+    object_class_property_set_description(oc, "capture", "file for the wire, as "
+        "pcapng; set at any time, empty: end (default: none)");
+    for (size_t i = 0; i < G_N_ELEMENTS(capture_numbers); i++) {
+        capture_add_number(oc, &capture_numbers[i]);
+    }
+}

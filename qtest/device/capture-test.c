@@ -1,0 +1,926 @@
+/*
+ * rnic: capture of the wire by the device, against what a peer put and got
+ *
+ * The files are read by lib/capture-file.c. The same tests run over the UNIX fabric
+ * and through its shared memory.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+#include "qemu/osdep.h"
+#include "qemu/atomic.h"
+#include "qemu/bswap.h"
+#include "qobject/qdict.h"
+#include <glib-unix.h>
+#include <glib/gstdio.h>
+
+#include "tests/qtest/rnic/lib/capture-file.h"
+#include "tests/qtest/rnic/lib/certificates.h"
+#include "tests/qtest/rnic/lib/connection.h"
+#include "tests/qtest/rnic/lib/direct.h"
+
+enum {
+    ROOM = 256 * 1024,
+    START_UP_HEAD = 20,
+    /* A segment does not end in so many of an FPDU's first octets. */
+    HEAD_MIN = 64,
+    LARGE = 200000,
+    MIB = 1024 * 1024,
+};
+
+/* ------------------------------------------------------------------ a test */
+
+typedef struct Capture {
+    const char *directory;
+    char *path;
+    GByteArray *put;            /* what the peer has put, and got */
+    GByteArray *got;
+} Capture;
+
+static Capture capture_new(void)
+{
+    Capture capture = {
+        .directory = certificates_directory(),
+        .put = g_byte_array_new(),
+        .got = g_byte_array_new(),
+    };
+
+    capture.path = g_build_filename(capture.directory, "wire.pcapng", NULL);
+    wire_record(capture.put, capture.got);
+    return capture;
+}
+
+static void capture_free(Capture *capture)
+{
+    wire_record(NULL, NULL);
+    g_byte_array_unref(capture->put);
+    g_byte_array_unref(capture->got);
+    g_free(capture->path);
+}
+
+/* Properties of a device that captures from the start. */
+static char *capturing(const Capture *capture, const char *more)
+{
+    return g_strdup_printf(",id=nic,capture=%s%s", capture->path, more);
+}
+
+static QDict *try_set(Rnic *r, const char *property, const char *value)
+{
+    return qtest_qmp(r->qts, "{ 'execute': 'qom-set', 'arguments': { "
+                     "'path': '/machine/peripheral/nic', 'property': %s, "
+                     "'value': %s } }", property, value);
+}
+
+static void set_file(Rnic *r, const char *file)
+{
+    QDict *answer = try_set(r, "capture", file);
+
+    g_assert_true(qdict_haskey(answer, "return"));
+    qobject_unref(answer);
+}
+
+static char *error_of(QDict *answer)
+{
+    char *text;
+
+    g_assert_true(qdict_haskey(answer, "error"));
+    text = g_strdup(qdict_get_str(qdict_get_qdict(answer, "error"), "desc"));
+    qobject_unref(answer);
+    return text;
+}
+
+static void send_out(Connection *c, uint32_t msn, uint32_t length)
+{
+    g_autofree uint8_t *data = g_malloc(ROOM);
+    g_autofree uint8_t *got = g_malloc(ROOM);
+
+    rnic_pattern(data, length, msn);
+    connection_fill(c, 0, data, length);
+    connection_post(c, RNIC_SQ_SEND, msn, 0, length);
+    g_assert_cmpuint(wire_get_send(c->peer, WIRE_SEND, msn, got, ROOM), ==,
+                     length);
+    g_assert_cmpmem(got, length, data, length);
+    rnic_expect_cqe(c->r, &c->send_cq, msn, RNIC_WC_SUCCESS);
+}
+
+static void send_in(Connection *c, uint32_t length)
+{
+    g_autofree uint8_t *data = g_malloc(ROOM);
+
+    rnic_pattern(data, length, length);
+    connection_recv(c, 77, 0, ROOM);
+    wire_put_send(c->peer, WIRE_SEND, 0, data, length);
+    rnic_expect_cqe(c->r, &c->recv_cq, 77, RNIC_WC_SUCCESS);
+}
+
+static void write_out(Connection *c, uint32_t length)
+{
+    g_autofree uint8_t *got = g_malloc(ROOM);
+
+    connection_post(c, RNIC_SQ_RDMA_WRITE, 78, 0, length);
+    g_assert_cmpuint(connection_get_write(c, 0, got, ROOM), ==, length);
+    rnic_expect_cqe(c->r, &c->send_cq, 78, RNIC_WC_SUCCESS);
+}
+
+static void write_in(Connection *c, uint32_t length)
+{
+    g_autofree uint8_t *data = g_malloc0(ROOM);
+
+    wire_put_write(c->peer, c->mr.stag, c->mr.va, data, length);
+}
+
+static void much(Connection *c)
+{
+    send_in(c, 0);
+    send_out(c, 1, 1);
+    send_out(c, 2, LARGE);
+    write_in(c, LARGE);
+    send_in(c, LARGE);
+    write_out(c, LARGE);
+    for (uint32_t i = 3; i < 20; i++) {
+        send_out(c, i, i * 10);
+    }
+    send_in(c, 1500);
+}
+
+/* The device is done with the connection. */
+static void end(Connection *c)
+{
+    wire_shutdown(c->peer);
+    wire_expect_end(c->peer);
+    rnic_wait_qp_state(c->r, &c->qp, RNIC_QPS_IDLE);
+}
+
+/* --------------------------------------------------- what is in the stream */
+
+/* Where units begin in @octets from @at on: the start-up frame, then FPDUs. */
+static GHashTable *units_of(const GByteArray *octets)
+{
+    GHashTable *units = g_hash_table_new(NULL, NULL);
+    size_t at = START_UP_HEAD + lduw_be_p(octets->data + 18);
+
+    g_hash_table_add(units, GSIZE_TO_POINTER(0));
+    while (at < octets->len) {
+        g_hash_table_add(units, GSIZE_TO_POINTER(at));
+        at += ROUND_UP(2 + lduw_be_p(octets->data + at), 4) + 4;
+    }
+    g_assert_cmpuint(at, ==, octets->len);
+    return units;
+}
+
+/*
+ * No segment of @s, whose octets begin at @offset of @whole, ends in the first octets
+ * of an FPDU, unless that ends there as well.
+ */
+static void check_cuts(const CaptureStream *s, const GByteArray *whole,
+                       size_t offset)
+{
+    g_autoptr(GHashTable) units = units_of(whole);
+
+    for (unsigned i = 0; i < s->segments->len; i++) {
+        size_t at = g_array_index(s->segments, size_t, i) + offset;
+
+        if (g_hash_table_contains(units, GSIZE_TO_POINTER(at))) {
+            continue;
+        }
+        for (size_t back = 1; back < MIN(HEAD_MIN, at); back++) {
+            g_assert_false(g_hash_table_contains(units,
+                                                 GSIZE_TO_POINTER(at - back)));
+        }
+    }
+}
+
+static void check_whole(const CaptureStream *s, const GByteArray *want)
+{
+    g_assert_cmpmem(s->octets->data, s->octets->len, want->data, want->len);
+    g_assert_cmpuint(s->missing, ==, 0);
+    g_assert_cmpuint(s->told, ==, 0);
+    g_assert_cmpuint(s->syns, ==, 1);
+    g_assert_cmpuint(s->fins, ==, 1);
+    g_assert_cmpuint(s->resets, ==, 0);
+}
+
+/* Handshake, addresses, and acknowledgements of what has been. */
+static void check_packets(const CaptureFile *file, Connection *c, bool passive)
+{
+    uint32_t next[2] = { };
+    unsigned first = 0;
+
+    while (!capture_packet(file, first)->tcp) {
+        first++;
+    }
+    g_assert_cmphex(capture_packet(file, first)->flags, ==, CAPTURE_SYN);
+    g_assert_cmpint(capture_packet(file, first)->sent, ==, !passive);
+    g_assert_cmphex(capture_packet(file, first + 1)->flags, ==,
+                    CAPTURE_SYN | CAPTURE_ACK);
+    g_assert_cmpint(capture_packet(file, first + 1)->sent, ==, passive);
+    g_assert_cmphex(capture_packet(file, first + 2)->flags, ==, CAPTURE_ACK);
+    for (unsigned i = first; i < file->packets->len; i++) {
+        const CapturePacket *p = capture_packet(file, i);
+        uint32_t peer = wire_guest_ip(passive ? 3 : 2);
+
+        if (!p->tcp) {
+            continue;
+        }
+        g_assert_cmphex(p->sent ? p->to_ip : p->from_ip, ==, peer);
+        g_assert_cmpuint(p->length, <=, 32768);
+        if (p->flags & CAPTURE_ACK) {
+            g_assert_cmphex(p->ack, ==, next[!p->sent]);
+        }
+        next[p->sent] = p->seq + p->length +
+                        !!(p->flags & (CAPTURE_SYN | CAPTURE_FIN));
+    }
+}
+
+static void check_connection(const ConnectionOptions *options)
+{
+    Capture capture = capture_new();
+    g_autofree char *properties = capturing(&capture, options->properties ?: "");
+    ConnectionOptions o = *options;
+    CaptureStream *sent, *received;
+    CaptureFile *file;
+    Connection *c;
+
+    o.properties = properties;
+    c = connection_new(&o);
+    much(c);
+    end(c);
+    set_file(c->r, "");
+    file = capture_file_read(capture.path);
+    sent = capture_stream(file, true);
+    received = capture_stream(file, false);
+    g_assert_true(file->complete);
+    g_assert_cmpuint(file->dropped, ==, 0);
+    check_packets(file, c, o.passive);
+    check_whole(sent, capture.got);
+    check_whole(received, capture.put);
+    if (!c->peer->markers_in) {
+        check_cuts(sent, capture.got, 0);
+    }
+    if (!c->peer->markers_out) {
+        check_cuts(received, capture.put, 0);
+    }
+    g_assert_cmpuint(capture_comments(file, o.passive ? "the peer connects"
+                                              : "this device connects"), ==, 1);
+    g_assert_cmpuint(capture_comments(file, "QP 0x1 has the connection"), ==, 1);
+    g_assert_cmpuint(capture_comments(file, "QP 0x1: Idle to RTS"), ==, 1);
+    g_assert_cmpuint(capture_comments(file, "QP 0x1: Closing to Idle"), ==, 1);
+    capture_stream_free(sent);
+    capture_stream_free(received);
+    capture_file_free(file);
+    connection_free(c);
+    capture_free(&capture);
+}
+
+static void test_device_connects(void)
+{
+    check_connection(&(ConnectionOptions) { });
+}
+
+static void test_peer_connects(void)
+{
+    check_connection(&(ConnectionOptions) { .passive = true });
+}
+
+static void test_crc(void)
+{
+    check_connection(&(ConnectionOptions) { .crc = true });
+}
+
+static void test_markers(void)
+{
+    check_connection(&(ConnectionOptions) {
+        .properties = ",mpa-markers=on", .markers_in = true, .crc = true });
+}
+
+/* The file is complete when QEMU has ended. */
+static void test_end_of_qemu(void)
+{
+    Capture capture = capture_new();
+    g_autofree char *properties = capturing(&capture, "");
+    Connection *c = connection_new(&(ConnectionOptions) {
+        .properties = properties });
+    CaptureStream *sent;
+    CaptureFile *file;
+    struct stat st;
+
+    send_out(c, 1, LARGE);
+    connection_free(c);
+    file = capture_file_read(capture.path);
+    sent = capture_stream(file, true);
+    g_assert_true(file->complete);
+    g_assert_cmpmem(sent->octets->data, sent->octets->len, capture.got->data,
+                    capture.got->len);
+    g_assert_cmpint(stat(capture.path, &st), ==, 0);
+    g_assert_cmphex(st.st_mode & 07777, ==, 0600);
+    capture_stream_free(sent);
+    capture_file_free(file);
+    capture_free(&capture);
+}
+
+/* A reset by either end. */
+static void test_resets(void)
+{
+    Capture capture = capture_new();
+    g_autofree char *properties = capturing(&capture, "");
+    Connection *c = connection_new(&(ConnectionOptions) {
+        .properties = properties });
+    CaptureStream *s;
+    CaptureFile *file;
+
+    send_out(c, 1, 100);
+    rnic_reset(c->r);
+    set_file(c->r, "");
+    file = capture_file_read(capture.path);
+    s = capture_stream(file, true);
+    g_assert_cmpuint(s->resets, ==, 1);
+    g_assert_cmpuint(s->fins, ==, 0);
+    g_assert_cmpuint(capture_comments(file, "The device is reset"), >=, 1);
+    capture_stream_free(s);
+    capture_file_free(file);
+    connection_free(c);
+    capture_free(&capture);
+}
+
+/* ------------------------------------------------------- begin, end, again */
+
+/* What @s has behind the start-up is the end of @whole, from an FPDU on. */
+static void check_tail(const CaptureStream *s, const GByteArray *whole,
+                       size_t from)
+{
+    g_autoptr(GHashTable) units = units_of(whole);
+    size_t start_up = START_UP_HEAD + lduw_be_p(whole->data + 18);
+    size_t tail = s->octets->len - start_up;
+    size_t at = whole->len - tail;
+
+    g_assert_cmpmem(s->octets->data, start_up, whole->data, start_up);
+    g_assert_cmpmem(s->octets->data + start_up, tail, whole->data + at, tail);
+    g_assert_true(g_hash_table_contains(units, GSIZE_TO_POINTER(at)));
+    g_assert_cmpuint(at, <=, from);
+    g_assert_cmpuint(s->gaps->len, ==, 1);
+    g_assert_cmpuint(g_array_index(s->gaps, size_t, 0), ==, start_up);
+    g_assert_cmpuint(s->syns, ==, 1);
+}
+
+static void check_second_file(Capture *capture, size_t put, size_t got)
+{
+    CaptureFile *file = capture_file_read(capture->path);
+    CaptureStream *sent = capture_stream(file, true);
+    CaptureStream *received = capture_stream(file, false);
+
+    check_tail(sent, capture->got, got);
+    check_tail(received, capture->put, put);
+    g_assert_cmpuint(capture_comments(file, "Repeated"), ==, 2);
+    g_assert_cmpuint(capture_comments(file, "began before this file"), ==, 1);
+    capture_stream_free(sent);
+    capture_stream_free(received);
+    capture_file_free(file);
+}
+
+static void test_begins_later(void)
+{
+    Capture capture = capture_new();
+    Connection *c = connection_new(&(ConnectionOptions) {
+        .properties = ",id=nic" });
+
+    for (unsigned round = 0; round < 3; round++) {
+        size_t put, got;
+
+        send_out(c, 1 + 2 * round, LARGE);
+        send_in(c, LARGE + round);
+        g_assert_false(g_file_test(capture.path, G_FILE_TEST_EXISTS));
+        put = capture.put->len;
+        got = capture.got->len;
+        set_file(c->r, capture.path);
+        send_out(c, 2 + 2 * round, LARGE);
+        send_in(c, LARGE);
+        write_out(c, 10);
+        send_in(c, 1);
+        set_file(c->r, "");
+        check_second_file(&capture, put, got);
+        g_assert_cmpint(g_unlink(capture.path), ==, 0);
+    }
+    connection_free(c);
+    capture_free(&capture);
+}
+
+/* In the middle of an FPDU that comes in: the next one is the first in the file. */
+static void test_begins_in_an_fpdu(void)
+{
+    Capture capture = capture_new();
+    Connection *c = connection_new(&(ConnectionOptions) {
+        .properties = ",id=nic" });
+    g_autofree uint8_t *ulpdu = g_malloc0(20000);
+    g_autofree uint8_t *fpdu = g_malloc(WIRE_MAX_FPDU);
+    WireSegment segment = {
+        .opcode = WIRE_WRITE, .tagged = true, .last = true, .ddp_version = 1,
+        .rdmap_version = 1, .stag = c->mr.stag, .to = c->mr.va, .length = 9000,
+    };
+    struct rnic_counters counters;
+    size_t length, put;
+
+    send_out(c, 1, 10);
+    segment.payload = g_malloc0(segment.length);
+    length = wire_encode_fpdu(c->peer, ulpdu,
+                              wire_encode_segment(&segment, ulpdu), fpdu);
+    wire_put(c->peer, fpdu, 5000);
+    /* The device has read these octets when it has placed the last of them. */
+    rnic_settle(c->r);
+    put = capture.put->len - 5000 + length;
+    set_file(c->r, capture.path);
+    wire_put(c->peer, fpdu + 5000, length - 5000);
+    g_assert_cmpuint(capture.put->len, ==, put);
+    send_in(c, LARGE);
+    send_out(c, 2, 30);
+    set_file(c->r, "");
+    counters = rnic_query_counters(c->r);
+    g_assert_cmpuint(le64_to_cpu(counters.terminates_sent), ==, 0);
+    check_second_file(&capture, put, capture.got->len - 1);
+    g_free(segment.payload);
+    connection_free(c);
+    capture_free(&capture);
+}
+
+/* ------------------------------------------------------------ how much of it */
+
+static void test_snaplen(void)
+{
+    Capture capture = capture_new();
+    g_autofree char *properties = capturing(&capture, ",capture-snaplen=128");
+    Connection *c = connection_new(&(ConnectionOptions) {
+        .properties = properties });
+    g_autoptr(GHashTable) units = NULL;
+    CaptureFile *file;
+    size_t at = 0, begun = 0;
+
+    much(c);
+    end(c);
+    set_file(c->r, "");
+    file = capture_file_read(capture.path);
+    g_assert_cmpuint(file->snaplen, ==, 128);
+    units = units_of(capture.put);
+    for (unsigned i = 0; i < file->packets->len; i++) {
+        const CapturePacket *p = capture_packet(file, i);
+
+        if (!p->tcp || p->sent || !p->length) {
+            continue;
+        }
+        g_assert_cmpmem(p->payload, p->kept, capture.put->data + at, p->kept);
+        begun += g_hash_table_contains(units, GSIZE_TO_POINTER(at));
+        at += p->length;
+    }
+    g_assert_cmpuint(at, ==, capture.put->len);
+    /* Each unit begins a segment. */
+    g_assert_cmpuint(begun, ==, g_hash_table_size(units));
+    capture_file_free(file);
+    connection_free(c);
+    capture_free(&capture);
+}
+
+static void test_ring(void)
+{
+    Capture capture = capture_new();
+    g_autofree char *properties =
+        capturing(&capture, ",capture-size=1M,capture-files=3");
+    Connection *c = connection_new(&(ConnectionOptions) {
+        .properties = properties });
+    uint32_t next = 0;
+
+    for (unsigned i = 1; i <= 30; i++) {
+        send_out(c, i, LARGE);
+    }
+    set_file(c->r, "");
+    for (int age = 3; age >= 0; age--) {
+        g_autofree char *path = age ? g_strdup_printf("%s.%d", capture.path, age)
+                                    : g_strdup(capture.path);
+        CaptureStream *s;
+        CaptureFile *file;
+
+        if (age == 3) {
+            g_assert_false(g_file_test(path, G_FILE_TEST_EXISTS));
+            continue;
+        }
+        file = capture_file_read(path);
+        s = capture_stream(file, true);
+        g_assert_true(file->complete);
+        g_assert_cmpuint(file->dropped, ==, 0);
+        g_assert_cmpuint(file->octets->len, <=, MIB);
+        g_assert_cmpuint(capture_comments(file, "Repeated"), ==, 2);
+        if (age == 0) {
+            size_t start_up = START_UP_HEAD + lduw_be_p(capture.got->data + 18);
+            size_t tail = s->octets->len - start_up;
+
+            g_assert_cmpmem(s->octets->data, start_up, capture.got->data,
+                            start_up);
+            g_assert_cmpmem(s->octets->data + start_up, tail,
+                            capture.got->data + capture.got->len - tail, tail);
+        } else {
+            g_assert_cmpuint(file->octets->len, >, MIB / 2);
+        }
+        /* No octet is lost between two files. */
+        if (age < 2) {
+            g_assert_cmpuint(s->missing, ==,
+                             next - s->first -
+                             (START_UP_HEAD + lduw_be_p(capture.got->data + 18)));
+        }
+        next = s->next;
+        capture_stream_free(s);
+        capture_file_free(file);
+    }
+    connection_free(c);
+    capture_free(&capture);
+}
+
+/* -------------------------------------------------- a file that is too slow */
+
+/* Reads a FIFO to its end. */
+typedef struct Reader {
+    int fd;
+    size_t count;               /* octets until now; atomic */
+    GByteArray *octets;
+} Reader;
+
+static void *reader_run(void *opaque)
+{
+    Reader *reader = opaque;
+    uint8_t octets[65536];
+    ssize_t n;
+
+    reader->octets = g_byte_array_new();
+    while ((n = read(reader->fd, octets, sizeof(octets))) > 0) {
+        g_byte_array_append(reader->octets, octets, n);
+        qatomic_set(&reader->count, reader->octets->len);
+    }
+    g_assert_cmpint(n, ==, 0);
+    return NULL;
+}
+
+/* Segments are missing, whole FPDUs only; sequence numbers and comments agree. */
+static void check_gaps(const CaptureFile *file, const GByteArray *whole)
+{
+    CaptureStream *s = capture_stream(file, true);
+    g_autoptr(GHashTable) units = units_of(whole);
+
+    g_assert_cmpuint(s->gaps->len, >, 0);
+    g_assert_cmpuint(s->missing, >, 0);
+    g_assert_cmpuint(s->told, ==, s->missing);
+    g_assert_cmpuint(s->octets->len + s->missing, ==, whole->len);
+    for (unsigned i = 0; i < file->packets->len; i++) {
+        const CapturePacket *p = capture_packet(file, i);
+        size_t at = p->seq - s->first;
+
+        if (p->tcp && p->sent && p->length) {
+            g_assert_cmpmem(p->payload, p->length, whole->data + at, p->length);
+        }
+        if (p->tcp && p->sent && p->length && p->comment) {
+            g_assert_true(g_hash_table_contains(units, GSIZE_TO_POINTER(at)));
+        }
+    }
+    capture_stream_free(s);
+}
+
+/* Nobody reads the FIFO for a while: the device goes on. */
+static void test_fifo(void)
+{
+    Capture capture = capture_new();
+    Connection *c = connection_new(&(ConnectionOptions) {
+        .properties = ",id=nic,capture-buffer=256k" });
+    Reader reader = { };
+    CaptureFile *file;
+    GThread *thread;
+    uint32_t msn;
+
+    g_assert_cmpint(mkfifo(capture.path, 0600), ==, 0);
+    {
+        g_autofree char *why = error_of(try_set(c->r, "capture", capture.path));
+
+        g_assert_nonnull(strstr(why, "which nothing reads"));
+    }
+    connection_recycle(c);
+    reader.fd = open(capture.path, O_RDONLY | O_NONBLOCK);
+    g_assert_cmpint(reader.fd, >=, 0);
+    g_assert_true(g_unix_set_fd_nonblocking(reader.fd, false, NULL));
+    set_file(c->r, capture.path);
+    g_byte_array_set_size(capture.put, 0);
+    g_byte_array_set_size(capture.got, 0);
+    connection_establish(c, NULL);
+    for (msn = 1; msn <= 10; msn++) {
+        send_out(c, msn, LARGE);
+    }
+    thread = g_thread_new("reader", reader_run, &reader);
+    /* Half of the buffer at least has been read: there is room again. */
+    RNIC_UNTIL(c->r, qatomic_read(&reader.count) > 200 * 1024);
+    send_out(c, msn, 1000);
+    set_file(c->r, "");
+    g_thread_join(thread);
+    close(reader.fd);
+    file = capture_file_parse(reader.octets->data, reader.octets->len);
+    g_assert_true(file->complete);
+    g_assert_cmpuint(file->dropped, >, 0);
+    check_gaps(file, capture.got);
+    capture_file_free(file);
+    g_byte_array_unref(reader.octets);
+    connection_free(c);
+    capture_free(&capture);
+}
+
+/* Nobody ever reads it, and somebody has stopped to: neither holds up the end. */
+static void test_stuck_fifo(void)
+{
+    Capture capture = capture_new();
+    Connection *c = connection_new(&(ConnectionOptions) {
+        .properties = ",id=nic,capture-buffer=256k" });
+    int fd;
+
+    g_assert_cmpint(mkfifo(capture.path, 0600), ==, 0);
+    fd = open(capture.path, O_RDONLY | O_NONBLOCK);
+    set_file(c->r, capture.path);
+    for (uint32_t msn = 1; msn <= 5; msn++) {
+        send_out(c, msn, LARGE);
+    }
+    set_file(c->r, "");
+    send_out(c, 6, LARGE);
+    set_file(c->r, capture.path);
+    send_out(c, 7, LARGE);
+    close(fd);
+    for (uint32_t msn = 8; msn <= 10; msn++) {
+        send_out(c, msn, LARGE);
+    }
+    connection_free(c);
+    capture_free(&capture);
+}
+
+/* /dev/full takes nothing: the capture ends, the device goes on. */
+static void test_full(void)
+{
+    Connection *c = connection_new(&(ConnectionOptions) {
+        .properties = ",id=nic,capture=/dev/full" });
+
+    send_out(c, 1, LARGE);
+    send_out(c, 2, LARGE);
+    set_file(c->r, "");
+    send_out(c, 3, 1);
+    connection_free(c);
+}
+
+/* ------------------------------------------------------------- what is refused */
+
+static void check_refused(Rnic *r, const char *file, const char *why)
+{
+    g_autofree char *text = error_of(try_set(r, "capture", file));
+
+    g_test_message("%s", text);
+    g_assert_nonnull(strstr(text, why));
+    g_assert_nonnull(strstr(text, file));
+}
+
+static void test_refused(void)
+{
+    Capture capture = capture_new();
+    g_autofree char *nowhere = g_build_filename(capture.directory, "no", "file",
+                                                NULL);
+    g_autofree char *link_path = g_build_filename(capture.directory, "link",
+                                                  NULL);
+    g_autofree char *hard = g_build_filename(capture.directory, "hard", NULL);
+    g_autofree char *why = NULL;
+    Rnic *r = rnic_boot_up(",id=nic,addr=4");
+    struct stat st;
+
+    check_refused(r, nowhere, "No such file");
+    check_refused(r, capture.directory, "Is a directory");
+    g_assert_true(g_file_set_contents(capture.path, "precious", -1, NULL));
+    g_assert_cmpint(g_chmod(capture.path, 0644), ==, 0);
+    g_assert_cmpint(symlink(capture.path, link_path), ==, 0);
+    check_refused(r, link_path, "symbolic link");
+    g_assert_cmpint(link(capture.path, hard), ==, 0);
+    check_refused(r, hard, "hard link");
+    g_assert_cmpint(stat(capture.path, &st), ==, 0);
+    g_assert_cmpint(st.st_size, ==, strlen("precious"));
+    g_assert_cmpint(g_unlink(hard), ==, 0);
+    why = error_of(qtest_qmp(r->qts, "{ 'execute': 'qom-set', 'arguments': { "
+                             "'path': '/machine/peripheral/nic', 'property': "
+                             "'capture-snaplen', 'value': 127 } }"));
+    g_assert_nonnull(strstr(why, "128"));
+    /* After all this it works. A file that was there is nobody else's now. */
+    set_file(r, capture.path);
+    g_assert_cmpint(stat(capture.path, &st), ==, 0);
+    g_assert_cmphex(st.st_mode & 07777, ==, 0600);
+    rnic_quit(r);
+    capture_file_free(capture_file_read(capture.path));
+    capture_free(&capture);
+}
+
+/* -------------------------------------------------------- the device with itself */
+
+/* Neither end is left out, and no octet is there twice. */
+static void test_own_peer(void)
+{
+    Capture capture = capture_new();
+    g_autofree char *properties = capturing(&capture, "");
+    Connection *c = connection_prepare(&(ConnectionOptions) {
+        .properties = properties });
+    struct rnic_counters counters;
+    CaptureStream *s;
+    CaptureFile *file;
+
+    direct_to_rtr(c, OURS, OURS, c->qp.number, 0x111);
+    direct_to_rts(c, 0x111, TIMEOUT_16, 7);
+    rnic_wait_qp_state(c->r, &c->qp, RNIC_QPS_RTS);
+    direct_deliver(c, c, 5, true);
+    counters = rnic_query_counters(c->r);
+    set_file(c->r, "");
+    file = capture_file_read(capture.path);
+    g_assert_cmpuint(capture_comments(file, "Made up"), ==, 2);
+    s = capture_stream(file, true);
+    g_assert_cmpuint(s->octets->len, ==,
+                     START_UP_HEAD + le64_to_cpu(counters.tx_octets));
+    g_assert_cmpuint(s->missing, ==, 0);
+    capture_stream_free(s);
+    s = capture_stream(file, false);
+    g_assert_cmpuint(s->octets->len, ==, START_UP_HEAD);
+    capture_stream_free(s);
+    capture_file_free(file);
+    connection_free(c);
+    capture_free(&capture);
+}
+
+/* @a connects to @b, of the same device. */
+static void connect_to_itself(Connection *a, Connection *b)
+{
+    uint16_t port = wire_free_port(1);
+    struct rnic_cm_event event;
+    uint32_t listener;
+
+    g_assert_cmpuint(rnic_try_listen(a->r, wire_guest_ip(1), port, 1, &listener),
+                     ==, RNIC_ST_OK);
+    g_assert_cmpuint(rnic_try_connect(a->r, &a->qp, wire_guest_ip(1), port, 1,
+                                      1, 1, NULL, 0), ==, RNIC_ST_OK);
+    event = rnic_expect_cm(a->r, RNIC_CM_CONNECT_REQUEST);
+    g_assert_cmpuint(rnic_try_accept(a->r, le32_to_cpu(event.endpoint), &b->qp,
+                                     1, 1, 1, NULL, 0), ==, RNIC_ST_OK);
+    rnic_wait_qp_state(a->r, &a->qp, RNIC_QPS_RTS);
+    rnic_wait_qp_state(a->r, &b->qp, RNIC_QPS_RTS);
+}
+
+/* Two queue pairs of one device: one connection, both directions once. */
+static void test_two_of_one_device(void)
+{
+    Capture capture = capture_new();
+    g_autofree char *properties = capturing(&capture, "");
+    Connection *a = connection_prepare(&(ConnectionOptions) {
+        .properties = properties });
+    Connection *b = connection_prepare_second(a, NULL);
+    struct rnic_counters counters;
+    CaptureStream *sent, *received;
+    CaptureFile *file;
+
+    connect_to_itself(a, b);
+    connection_drain_events(a);
+    direct_deliver(a, b, 5, true);
+    direct_deliver(b, a, 6, true);
+    counters = rnic_query_counters(a->r);
+    set_file(a->r, "");
+    file = capture_file_read(capture.path);
+    sent = capture_stream(file, true);
+    received = capture_stream(file, false);
+    g_assert_cmpuint(sent->syns, ==, 1);
+    g_assert_cmpuint(received->syns, ==, 1);
+    g_assert_cmpuint(sent->octets->len + received->octets->len, ==,
+                     2 * START_UP_HEAD + lduw_be_p(sent->octets->data + 18) +
+                     lduw_be_p(received->octets->data + 18) +
+                     le64_to_cpu(counters.tx_octets));
+    g_assert_cmpuint(capture_comments(file, " has the connection "), ==, 2);
+    capture_stream_free(sent);
+    capture_stream_free(received);
+    capture_file_free(file);
+    connection_free_second(b);
+    connection_free(a);
+    capture_free(&capture);
+}
+
+/* --------------------------------------------------------------------- TLS */
+
+static char *tls_arguments(const char *directory)
+{
+    g_autofree char *path = g_build_filename(directory, "keys.psk", NULL);
+
+    g_assert_true(g_file_set_contents(
+        path, "rnic:0123456789abcdef0123456789abcdef\n", -1, NULL));
+    return g_strdup_printf(
+        "-object tls-creds-psk,id=server,endpoint=server,dir=%s "
+        "-object tls-creds-psk,id=client,endpoint=client,dir=%s,username=rnic "
+        "-object rnic-fabric-tcp,id=f,map=loopback,tls-creds=server,"
+        "tls-client-creds=client", directory, directory);
+}
+
+/* What is inside of TLS is in the file. */
+static void test_tls(void)
+{
+    Capture capture = capture_new();
+    g_autofree char *arguments = tls_arguments(capture.directory);
+    g_autofree char *properties = capturing(&capture, ",fabric=f");
+    Connection *a = connection_prepare(&(ConnectionOptions) {
+        .properties = properties, .arguments = arguments });
+    Connection *b = connection_prepare(&(ConnectionOptions) {
+        .properties = ",fabric=f", .arguments = arguments });
+    uint16_t port = wire_free_port(2);
+    g_autofree uint8_t *data = g_malloc(ROOM);
+    struct rnic_counters counters;
+    struct rnic_cm_event event;
+    CaptureStream *s;
+    CaptureFile *file;
+    uint32_t listener;
+
+    rnic_pattern(data, 1000, 9);
+    g_assert_cmpuint(rnic_try_listen(b->r, wire_guest_ip(2), port, 1, &listener),
+                     ==, RNIC_ST_OK);
+    g_assert_cmpuint(rnic_try_connect(a->r, &a->qp, wire_guest_ip(2), port, 1,
+                                      1, 1, NULL, 0), ==, RNIC_ST_OK);
+    event = rnic_expect_cm(b->r, RNIC_CM_CONNECT_REQUEST);
+    g_assert_cmpuint(rnic_try_accept(b->r, le32_to_cpu(event.endpoint), &b->qp,
+                                     1, 1, 1, NULL, 0), ==, RNIC_ST_OK);
+    event = rnic_expect_cm(a->r, RNIC_CM_CONNECT_REPLY);
+    g_assert_cmpint(event.status, ==, RNIC_CM_OK);
+    connection_fill(a, 0, data, 1000);
+    connection_recv(b, 1, 0, ROOM);
+    connection_post(a, RNIC_SQ_SEND, 2, 0, 1000);
+    rnic_expect_cqe(b->r, &b->recv_cq, 1, RNIC_WC_SUCCESS);
+    counters = rnic_query_counters(a->r);
+    set_file(a->r, "");
+    file = capture_file_read(capture.path);
+    s = capture_stream(file, true);
+    g_assert_cmpmem(s->octets->data, 16, "MPA ID Req Frame", 16);
+    g_assert_cmpuint(s->octets->len, ==,
+                     START_UP_HEAD + lduw_be_p(s->octets->data + 18) +
+                     le64_to_cpu(counters.tx_octets));
+    g_assert_nonnull(memmem(s->octets->data, s->octets->len, data, 1000));
+    capture_stream_free(s);
+    capture_file_free(file);
+    connection_free(a);
+    connection_free(b);
+    capture_free(&capture);
+}
+
+/* ------------------------------------------------------------------- notes */
+
+static void test_notes(void)
+{
+    Capture capture = capture_new();
+    g_autofree char *properties = capturing(&capture, "");
+    Rnic *r = rnic_boot(properties, NULL);
+    struct rnic_admin_sqe nop = rnic_command(RNIC_ADMIN_NOP);
+    CaptureFile *file;
+    QDict *answer;
+    RnicCq cq;
+    RnicQp qp;
+    RnicQpInit init;
+
+    rnic_up(r);
+    answer = qtest_qmp(r->qts, "{ 'execute': 'qom-set', 'arguments': { 'path': "
+                       "'/machine/peripheral/nic', 'property': 'x-fault', "
+                       "'value': { 'rules': [ { 'on': 'admin', 'do': 'status', "
+                       "'status': 1 } ] } } }");
+    g_assert_true(qdict_haskey(answer, "return"));
+    qobject_unref(answer);
+    g_assert_cmpuint(rnic_admin(r, &nop, NULL), ==, 1);
+    rnic_create_cq(r, &cq, 16, RNIC_NO_VECTOR);
+    init = rnic_qp_default(r, &cq, &cq);
+    rnic_create_qp(r, &qp, &init);
+    g_assert_cmpuint(rnic_try_connect(r, &qp, wire_guest_ip(9),
+                                      wire_free_port(9), 1, 1, 1, NULL, 0), ==,
+                     RNIC_ST_OK);
+    rnic_expect_cm(r, RNIC_CM_CONNECT_REPLY);
+    set_file(r, "");
+    file = capture_file_read(capture.path);
+    g_assert_cmpuint(capture_comments(file, "Fault: status, at admin of kind"),
+                     ==, 1);
+    g_assert_cmpuint(capture_comments(file, "A connect fails"), ==, 1);
+    capture_file_free(file);
+    rnic_quit(r);
+    capture_free(&capture);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    qtest_add_func("/rnic/capture/device-connects", test_device_connects);
+    qtest_add_func("/rnic/capture/peer-connects", test_peer_connects);
+    qtest_add_func("/rnic/capture/crc", test_crc);
+    qtest_add_func("/rnic/capture/markers", test_markers);
+    qtest_add_func("/rnic/capture/end-of-qemu", test_end_of_qemu);
+    qtest_add_func("/rnic/capture/resets", test_resets);
+    qtest_add_func("/rnic/capture/begins-later", test_begins_later);
+    qtest_add_func("/rnic/capture/begins-in-an-fpdu", test_begins_in_an_fpdu);
+    qtest_add_func("/rnic/capture/snaplen", test_snaplen);
+    qtest_add_func("/rnic/capture/ring", test_ring);
+    qtest_add_func("/rnic/capture/fifo", test_fifo);
+    qtest_add_func("/rnic/capture/stuck-fifo", test_stuck_fifo);
+    qtest_add_func("/rnic/capture/full", test_full);
+    qtest_add_func("/rnic/capture/refused", test_refused);
+    qtest_add_func("/rnic/capture/own-peer", test_own_peer);
+    qtest_add_func("/rnic/capture/two-of-one-device", test_two_of_one_device);
+    if (!wire_directory()) {
+        qtest_add_func("/rnic/capture/tls", test_tls);
+    }
+    qtest_add_func("/rnic/capture/notes", test_notes);
+    return g_test_run();
+}
