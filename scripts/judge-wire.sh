@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# For the program host of a VM test with --fabric tcp: captures the guests' RDMA
+# For the program host of a VM test. With --fabric tcp: captures the guests' RDMA
 # connections on the loopback interface until the guests have ended, puts them in
 # TCP's order, and asks Wireshark's dissectors, which know nothing of this project,
 # what is there. It runs in the test's directory.
@@ -37,6 +37,26 @@ capture_wire() {
 		fail "the capture is not complete"
 	"$RNIC_TOP/scripts/tcp-in-order" "$capture" "$ordered" ||
 		fail "the capture is not complete"
+}
+
+# judge_capture SCRIPT: from now on it is about what the adapter of this guest has
+# written (vm-run --capture), once its QEMU has ended, with nothing left out.
+judge_capture() {
+	local pid tries=1200
+	until [ -e "$1.rc" ]; do
+		sleep 0.5
+	done
+	pid=$(cat "$RNIC_RUN/$1.pid" 2>/dev/null || true)
+	while [ -n "$pid" ] && kill -0 "$pid" 2>/dev/null; do
+		tries=$((tries - 1))
+		[ $tries -gt 0 ] || fail "the guest $1 does not end"
+		sleep 0.5
+	done
+	ordered=$1.pcapng
+	[ -s "$ordered" ] || fail "there is no $ordered"
+	none 'tcp.analysis.lost_segment || tcp.analysis.ack_lost_segment' \
+		'octets missing before them'
+	none 'frame.comment contains "not in the file"' 'octets left out'
 }
 
 # The protocols above RDMA are told apart by guessing: random data is none.

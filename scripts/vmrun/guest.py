@@ -106,9 +106,18 @@ class Guest:
         text += more
         return ["-object", text], f",fabric={ident}"
 
+    def capture_file(self, device):
+        return self.file(f".{device}.pcapng" if device else ".pcapng")
+
+    def _capture(self, device):
+        if not self.options.capture:
+            return ""
+        return ",capture=" + self.capture_file(device).replace(",", ",,")
+
     def _rnic(self, device):
         fabric, name = self._fabric(device)
-        more = "".join("," + o for o in self.options.device_opts)
+        more = self._capture(device) + "".join(
+            "," + o for o in self.options.device_opts)
         ethernet, netdev = [], ""
         if not self.options.no_netdev:
             ident = f"n{device}"

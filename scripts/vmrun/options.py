@@ -58,6 +58,10 @@ def _guest_options(parser):
     parser.add_argument("--default-fabric", action="store_true",
                         help="no fabric object: the device makes its own, in "
                         "a directory of this run alone")
+    parser.add_argument("--capture", action="store_true",
+                        help="each rnic adapter writes its connections to "
+                        "DIR/NAME.pcapng (the second one to NAME.1.pcapng, and "
+                        "so on), for Wireshark")
     parser.add_argument("--qemu-arg", action="append", default=[],
                         metavar="ARG", help="another argument for QEMU")
     parser.add_argument("--kernel-arg", action="append", default=[],
