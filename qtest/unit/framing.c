@@ -794,6 +794,66 @@ static void test_tx_limits(void)
     g_assert_cmpuint(tx_start(false, false, 1454).mulpdu, ==, 1454);
 }
 
+/* How much of an FPDU is still to come, wherever a stream of them is cut. */
+static void check_left(bool crc, bool markers)
+{
+    static const gsize ulpdus[] = { 14, 30, 700, 14, 509, 1200, 18, 2000 };
+    static guint8 buffer[IWARP_RX_BUFFER_MIN];
+    PlainStream s = plain_stream(crc, markers);
+    g_autoptr(GByteArray) octets = s.out;
+    gsize ends[G_N_ELEMENTS(ulpdus)];
+    IwarpRxConfig config = {
+        .buffer = buffer, .buffer_size = sizeof(buffer), .crc = crc,
+        .markers = markers, .opcodes = IWARP_OPS_RFC5040,
+    };
+
+    for (gsize i = 0; i < G_N_ELEMENTS(ulpdus); i++) {
+        g_autoptr(GByteArray) ulpdu = hex("c140 00000001 0000000000000000");
+
+        add_fill(ulpdu, 0x5a, ulpdus[i] - ulpdu->len);
+        plain_fpdu(&s, ulpdu);
+        ends[i] = octets->len;
+    }
+    for (gsize cut = 0; cut <= octets->len; cut++) {
+        gsize next = 0, left, known;
+        guint16 pos = 0xffff;
+        IwarpRx rx;
+
+        g_assert_true(iwarp_rx_init(&rx, &config));
+        g_assert_cmpuint(iwarp_rx_feed(&rx, octets->data, cut), ==, cut);
+        /* Before any event is taken, when some are, and after all. */
+        for (int events = 0; events < 30; events++) {
+            gsize start;
+
+            for (next = 0; ends[next] < cut; next++) {
+                /* the FPDU of the last octet, or which ends there */
+            }
+            start = next ? ends[next - 1] : 0;
+            known = 2 + (markers && start % 512 == 0 ? 4 : 0);
+            if (!iwarp_rx_fpdu_left(&rx, &left, &pos)) {
+                g_assert_cmpuint(cut - start, <, known);
+            } else if (cut == 0) {
+                g_assert_cmpuint(left, ==, 0);
+                g_assert_cmpuint(pos, ==, 0);
+            } else {
+                g_assert_cmpuint(left, ==, ends[next] - cut);
+                if (markers) {
+                    g_assert_cmpuint(pos, ==, ends[next] % 512);
+                }
+            }
+            iwarp_rx_next(&rx);
+        }
+    }
+}
+
+static void test_left(void)
+{
+    check_left(false, false);
+    check_left(true, false);
+    check_left(false, true);
+    check_left(true, true);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -820,5 +880,6 @@ int main(int argc, char **argv)
     g_test_add_func("/iwarp/framing/gather", test_gather);
     g_test_add_func("/iwarp/framing/tx-errors", test_tx_errors);
     g_test_add_func("/iwarp/framing/tx-limits", test_tx_limits);
+    g_test_add_func("/iwarp/framing/left", test_left);
     return g_test_run();
 }
