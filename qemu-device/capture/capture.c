@@ -228,6 +228,7 @@ void rnic_capture_init(RnicState *s)
 
     qemu_mutex_init(&c->lock);
     QLIST_INIT(&c->taps);
+    c->by_ends = g_hash_table_new(rnic_tap_hash, rnic_tap_equal);
     c->s = s;
     c->files = 2;
     c->buffer = 16 * MiB;
@@ -242,6 +243,7 @@ void rnic_capture_finalize(RnicState *s)
 
     qemu_remove_exit_notifier(&c->exit);
     qemu_mutex_destroy(&c->lock);
+    g_hash_table_destroy(c->by_ends);
     g_free(c->file);
     g_free(c);
 }

@@ -325,15 +325,13 @@ static void tap_learn_markers(RnicTap *tap)
     }
 }
 
-/* Keep what is of the start-up frame. */
-static void tap_keep_start_up(RnicTap *tap, bool sent, const struct iovec *iov,
+/* Keep what may be of the start-up frame. */
+static void tap_keep_start_up(RnicTapWay *way, const struct iovec *iov,
                               size_t count, size_t len)
 {
-    RnicTapWay *way = &tap->way[sent];
-    size_t room = sizeof(way->start_up) - way->start_up_len;
-
-    len = iov_to_buf(iov, count, 0, way->start_up + way->start_up_len,
-                     MIN(len, room));
+    len = MIN(len, (size_t)IWARP_MPA_FRAME_MAX - way->start_up_len);
+    way->start_up = g_realloc(way->start_up, way->start_up_len + len);
+    iov_to_buf(iov, count, 0, way->start_up + way->start_up_len, len);
     way->start_up_len += len;
 }
 
@@ -343,8 +341,10 @@ static void tap_start_up_ended(RnicTap *tap, bool sent)
     RnicTapWay *way = &tap->way[sent];
     const uint8_t *pd = way->start_up + RNIC_FPDUS_START_UP_HEAD - 2;
 
-    way->start_up_len = MIN(way->start_up_len,
-                            RNIC_FPDUS_START_UP_HEAD + lduw_be_p(pd));
+    if (way->fpdus.phase == RNIC_FPDUS_FPDUS) {
+        way->start_up_len = MIN(way->start_up_len,
+                                RNIC_FPDUS_START_UP_HEAD + lduw_be_p(pd));
+    }
     tap_learn_markers(tap);
 }
 
@@ -414,7 +414,7 @@ static void tap_octets(RnicTransportTap *t, bool sent, const struct iovec *iov,
         return;
     }
     if (starts_up) {
-        tap_keep_start_up(tap, sent, iov, count, len);
+        tap_keep_start_up(way, iov, count, len);
     }
     if (tap->capture->writer && !tap->twin) {
         tap_captured(tap, sent, iov, count, len);
@@ -429,7 +429,6 @@ static void tap_octets(RnicTransportTap *t, bool sent, const struct iovec *iov,
     }
 }
 
-/* Called with the lock not held; the place may be known by now. */
 static void tap_place(RnicTransportTap *t, bool sent, size_t left, uint16_t pos)
 {
     RnicTap *tap = container_of(t, RnicTap, tap);
@@ -521,6 +520,16 @@ static void tap_ended(RnicTransportTap *t, bool sent, int error)
     }
 }
 
+static void tap_remove(RnicTap *tap)
+{
+    GHashTable *by_ends = tap->capture->by_ends;
+
+    QLIST_REMOVE(tap, next);
+    if (g_hash_table_lookup(by_ends, tap) == tap) {
+        g_hash_table_remove(by_ends, tap);
+    }
+}
+
 static void tap_closed(RnicTransportTap *t, bool reset)
 {
     RnicTap *tap = container_of(t, RnicTap, tap);
@@ -535,8 +544,10 @@ static void tap_closed(RnicTransportTap *t, bool reset)
         } else {
             tap_put_end(tap, true, RNIC_PACKET_FIN, NULL);
         }
-        QLIST_REMOVE(tap, next);
+        tap_remove(tap);
     }
+    g_free(tap->way[0].start_up);
+    g_free(tap->way[1].start_up);
     g_free(tap);
 }
 
@@ -569,7 +580,7 @@ void rnic_tap_end(RnicTap *tap)
     tap_put_rest(tap);
 }
 
-/* Guests know their peers' addresses, not always their MAC: one of its own. */
+/* The device knows the peer's IP address only: its MAC address is made of that. */
 static void tap_set_end(RnicPacketEnd *end, const RnicAddr *addr,
                         const uint8_t *mac)
 {
@@ -583,23 +594,41 @@ static void tap_set_end(RnicPacketEnd *end, const RnicAddr *addr,
     end->port = addr->port;
 }
 
+guint rnic_tap_hash(gconstpointer opaque)
+{
+    const RnicTap *tap = opaque;
+    guint hash = 0;
+
+    for (int sent = 0; sent < 2; sent++) {
+        const RnicPacketEnd *end = &tap->end[sent];
+
+        for (size_t i = 0; i < sizeof(end->ip); i++) {
+            hash = hash * 33 + end->ip[i];
+        }
+        hash = hash * 65599 + end->port;
+    }
+    return hash;
+}
+
 static bool tap_same_end(const RnicPacketEnd *a, const RnicPacketEnd *b)
 {
     return a->port == b->port && memcmp(a->ip, b->ip, sizeof(a->ip)) == 0;
 }
 
+gboolean rnic_tap_equal(gconstpointer a, gconstpointer b)
+{
+    const RnicTap *one = a, *other = b;
+
+    return tap_same_end(&one->end[0], &other->end[0]) &&
+           tap_same_end(&one->end[1], &other->end[1]);
+}
+
 /* A connection of the device with itself is captured at the end that came first. */
 static bool tap_has_twin(const RnicTap *tap)
 {
-    const RnicTap *other;
+    RnicTap other = { .end = { tap->end[1], tap->end[0] } };
 
-    QLIST_FOREACH(other, &tap->capture->taps, next) {
-        if (!other->twin && tap_same_end(&other->end[0], &tap->end[1]) &&
-            tap_same_end(&other->end[1], &tap->end[0])) {
-            return true;
-        }
-    }
-    return false;
+    return g_hash_table_contains(tap->capture->by_ends, &other);
 }
 
 static RnicTap *tap_new(RnicState *s, RnicTransport *t, const RnicAddr *local,
@@ -630,6 +659,9 @@ static void tap_add(RnicTap *tap)
         way->next = way->first + 1 + way->start_up_len;
     }
     QLIST_INSERT_HEAD(&c->taps, tap, next);
+    if (!tap->twin && !tap->loop) {
+        g_hash_table_replace(c->by_ends, tap, tap);
+    }
     tap->transport->tap = &tap->tap;
     qatomic_set(&tap->transport->tapped, true);
     if (c->writer && !tap->twin) {
@@ -649,6 +681,7 @@ void rnic_capture_attach(RnicState *s, RnicTransport *t, const RnicAddr *local,
 static void tap_make_up_start_up(RnicTapWay *way, const char *key, bool crc)
 {
     way->start_up_len = RNIC_FPDUS_START_UP_HEAD;
+    way->start_up = g_malloc0(RNIC_FPDUS_START_UP_HEAD);
     memcpy(way->start_up, key, AT_MPA_FLAGS);
     way->start_up[AT_MPA_FLAGS] = crc ? MPA_CRC : 0;
     way->start_up[AT_MPA_FLAGS + 1] = 1;        /* the revision */

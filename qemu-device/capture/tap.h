@@ -34,7 +34,7 @@ typedef enum RnicTapPlace {
 typedef struct RnicTapWay {
     RnicTapPlace place;
     RnicFpdus fpdus;
-    uint8_t start_up[IWARP_MPA_FRAME_MAX];      /* the frame, kept */
+    uint8_t *start_up;          /* the frame, kept */
     uint16_t start_up_len;
     bool start_up_made;         /* the capture has made it up */
     uint32_t first;             /* TCP sequence number in front of all octets */
@@ -69,6 +69,7 @@ struct RnicCapture {
     RnicState *s;
     QemuMutex lock;             /* innermost: of all below, and of the taps */
     QLIST_HEAD(, RnicTap) taps;
+    GHashTable *by_ends;        /* of them, those that are no twins */
     uint32_t taps_made;
     RnicCaptureWriter *writer;  /* NULL: off */
     uint32_t epoch;             /* grows with each new file */
@@ -106,6 +107,10 @@ typedef struct RnicCapturePacket {
 
 void rnic_capture_put(RnicCapture *c, const RnicCapturePacket *p);
 void rnic_capture_put_note(RnicCapture *c, const char *text);
+
+/* For by_ends: ends that are equal, in this order. */
+guint rnic_tap_hash(gconstpointer tap);
+gboolean rnic_tap_equal(gconstpointer a, gconstpointer b);
 
 /* Capture has begun: there is an announcement to be made, and places to be told. */
 void rnic_tap_begin(RnicTap *tap);
