@@ -14,6 +14,7 @@
 #include "hw/rnic/capture/capture.h"
 #include "hw/rnic/fabric/linger.h"
 #include "hw/rnic/guest/event-queue.h"
+#include "hw/rnic/iwarp/mpa-fpdu.h"
 #include "hw/rnic/base/trace.h"
 
 enum {
@@ -262,6 +263,15 @@ static void endpoint_established(void *opaque, bool established)
     rnic_endpoint_free(ep);
 }
 
+/* RFC 5044: an FPDU fits a TCP segment, where there are any. */
+static uint16_t endpoint_mulpdu(const RnicEndpoint *ep)
+{
+    uint16_t fits = iwarp_mulpdu(rnic_transport_segment_size(ep->transport),
+                                 ep->agreed.tx_markers);
+
+    return MIN(fits, ep->s->config.mulpdu);
+}
+
 /* The QP's worker takes the transport, and tells the guest. */
 static void endpoint_establish(RnicEndpoint *ep)
 {
@@ -269,7 +279,7 @@ static void endpoint_establish(RnicEndpoint *ep)
         .setup = {
             .transport = ep->transport,
             .initiator = endpoint_initiator(ep),
-            .mulpdu = ep->s->config.mulpdu,
+            .mulpdu = endpoint_mulpdu(ep),
         },
         .agreed = ep->agreed,
         .cookie = ep->cookie,

@@ -5,9 +5,12 @@
  */
 
 #include "qemu/osdep.h"
+#include <netinet/tcp.h>
 #include "qemu/sockets.h"
 #include "descriptors.h"
 #include "socket-transport.h"
+
+enum { LOOPBACK_MTU = 65535 };
 
 typedef struct SocketTransport {
     RnicTransport transport;
@@ -79,6 +82,25 @@ static RnicTransportEnd socket_end(RnicTransport *t)
     return rnic_transport_socket_end(socket_of(t)->fd);
 }
 
+/*
+ * TCP bounds a segment by half of the largest window that it has seen, too, which is
+ * what counts on a host's loopback interface, whose packets have 64 KiB, at first.
+ * There an FPDU gains nothing by being smaller.
+ */
+static size_t socket_segment_size(RnicTransport *t)
+{
+    struct tcp_info info = { };
+    socklen_t len = sizeof(info);
+
+    if (getsockopt(socket_of(t)->fd, IPPROTO_TCP, TCP_INFO, &info, &len) < 0) {
+        return 0;               /* another kind of socket */
+    }
+    if (info.tcpi_pmtu >= LOOPBACK_MTU && info.tcpi_snd_mss > LOOPBACK_MTU / 4) {
+        return 0;
+    }
+    return info.tcpi_snd_mss;
+}
+
 static const RnicTransportOps socket_ops = {
     .readv = socket_readv,
     .writev = socket_writev,
@@ -87,6 +109,7 @@ static const RnicTransportOps socket_ops = {
     .watch = socket_watch,
     .end = socket_end,
     .cork = socket_cork,
+    .segment_size = socket_segment_size,
 };
 
 RnicTransport *rnic_socket_transport_new(int fd)

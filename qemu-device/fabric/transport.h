@@ -49,6 +49,7 @@ typedef struct RnicTransportOps {
     void (*cork)(RnicTransport *t, bool corked);
     void *(*reserve)(RnicTransport *t, size_t len);     /* with commit */
     void (*commit)(RnicTransport *t, size_t len);
+    size_t (*segment_size)(RnicTransport *t);
 } RnicTransportOps;
 
 /* Calls of the tap come from the transport's thread.  errno stays what it is. */
@@ -189,6 +190,15 @@ void rnic_transport_set_handlers(RnicTransport *t, AioContext *ctx,
  * another thread.  In the thread of the event loop, from a handler too.
  */
 void rnic_transport_leave_loop(RnicTransport *t);
+
+/*
+ * Octets of the largest TCP segment that is sent now (EMSS); 0: octets do not leave
+ * in segments, or these are no packets of a network.
+ */
+static inline size_t rnic_transport_segment_size(RnicTransport *t)
+{
+    return t->ops->segment_size ? t->ops->segment_size(t) : 0;
+}
 
 /*
  * While it is corked the end of what is written may wait for more, to leave in

@@ -72,4 +72,23 @@ static inline size_t iwarp_marker_count(unsigned pos, size_t content)
     return content <= first ? 0 : 1 + (content - first - 1) / IWARP_MARKER_GAP;
 }
 
+/*
+ * The largest ULPDU whose FPDU fits a TCP segment of @emss octets (RFC 5044); 0:
+ * segments have no such bound.
+ */
+static inline uint16_t iwarp_mulpdu(size_t emss, bool markers)
+{
+    size_t around = IWARP_FPDU_LENGTH_LEN + IWARP_FPDU_CRC_LEN + emss % 4;
+
+    if (markers) {
+        around += IWARP_MARKER_LEN * ((emss + IWARP_MARKER_SPACING - 1) /
+                                      IWARP_MARKER_SPACING);
+    }
+    if (emss == 0 || emss >= IWARP_MULPDU_MAX + around) {
+        return IWARP_MULPDU_MAX;
+    }
+    return emss < IWARP_MULPDU_MIN + around ? IWARP_MULPDU_MIN
+                                            : (uint16_t)(emss - around);
+}
+
 #endif /* IWARP_MPA_FPDU_H */

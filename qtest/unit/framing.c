@@ -794,6 +794,24 @@ static void test_tx_limits(void)
     g_assert_cmpuint(tx_start(false, false, 1454).mulpdu, ==, 1454);
 }
 
+/* RFC 5044: MULPDU = EMSS - (6 + 4 * Ceiling(EMSS / 512) + EMSS mod 4) */
+static void test_mulpdu(void)
+{
+    static const struct { size_t emss; guint without, with; } table[] = {
+        { 1460, 1454, 1442 }, { 1448, 1442, 1430 }, { 8960, 8954, 8882 },
+        { 1461, 1454, 1442 }, { 1463, 1454, 1442 }, { 512, 506, 502 },
+        { 513, 506, 498 }, { 134, 128, 128 }, { 138, 130, 128 },
+        { 140, 134, 130 }, { 100, 128, 128 }, { 1, 128, 128 },
+        { 65483, 64768, 64768 }, { 64774, 64766, 64258 }, { 0, 64768, 64768 },
+    };
+
+    for (gsize i = 0; i < G_N_ELEMENTS(table); i++) {
+        g_assert_cmpuint(iwarp_mulpdu(table[i].emss, false), ==,
+                         table[i].without);
+        g_assert_cmpuint(iwarp_mulpdu(table[i].emss, true), ==, table[i].with);
+    }
+}
+
 /* How much of an FPDU is still to come, wherever a stream of them is cut. */
 static void check_left(bool crc, bool markers)
 {
@@ -881,5 +899,6 @@ int main(int argc, char **argv)
     g_test_add_func("/iwarp/framing/tx-errors", test_tx_errors);
     g_test_add_func("/iwarp/framing/tx-limits", test_tx_limits);
     g_test_add_func("/iwarp/framing/left", test_left);
+    g_test_add_func("/iwarp/framing/mulpdu", test_mulpdu);
     return g_test_run();
 }
