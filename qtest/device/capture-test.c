@@ -128,6 +128,21 @@ static void write_in(Connection *c, uint32_t length)
     wire_put_write(c->peer, c->mr.stag, c->mr.va, data, length);
 }
 
+/* A Write of one segment, for the test to send. Returns octets. */
+static size_t encode_write(Connection *c, uint32_t length, uint8_t *fpdu)
+{
+    g_autofree uint8_t *ulpdu = g_malloc(WIRE_MAX_ULPDU);
+    g_autofree uint8_t *payload = g_malloc0(length);
+    WireSegment segment = {
+        .opcode = WIRE_WRITE, .tagged = true, .last = true, .ddp_version = 1,
+        .rdmap_version = 1, .stag = c->mr.stag, .to = c->mr.va,
+        .length = length, .payload = payload,
+    };
+
+    return wire_encode_fpdu(c->peer, ulpdu,
+                            wire_encode_segment(&segment, ulpdu), fpdu);
+}
+
 static void much(Connection *c)
 {
     send_in(c, 0);
@@ -409,19 +424,12 @@ static void test_begins_in_an_fpdu(void)
     Capture capture = capture_new();
     Connection *c = connection_new(&(ConnectionOptions) {
         .properties = ",id=nic" });
-    g_autofree uint8_t *ulpdu = g_malloc0(20000);
     g_autofree uint8_t *fpdu = g_malloc(WIRE_MAX_FPDU);
-    WireSegment segment = {
-        .opcode = WIRE_WRITE, .tagged = true, .last = true, .ddp_version = 1,
-        .rdmap_version = 1, .stag = c->mr.stag, .to = c->mr.va, .length = 9000,
-    };
     struct rnic_counters counters;
     size_t length, put;
 
     send_out(c, 1, 10);
-    segment.payload = g_malloc0(segment.length);
-    length = wire_encode_fpdu(c->peer, ulpdu,
-                              wire_encode_segment(&segment, ulpdu), fpdu);
+    length = encode_write(c, 9000, fpdu);
     wire_put(c->peer, fpdu, 5000);
     /* The device has read these octets when it has placed the last of them. */
     rnic_settle(c->r);
@@ -435,7 +443,6 @@ static void test_begins_in_an_fpdu(void)
     counters = rnic_query_counters(c->r);
     g_assert_cmpuint(le64_to_cpu(counters.terminates_sent), ==, 0);
     check_second_file(&capture, put, capture.got->len - 1);
-    g_free(segment.payload);
     connection_free(c);
     capture_free(&capture);
 }
@@ -555,9 +562,10 @@ static void *reader_run(void *opaque)
 }
 
 /* Segments are missing, whole FPDUs only; sequence numbers and comments agree. */
-static void check_gaps(const CaptureFile *file, const GByteArray *whole)
+static void check_gaps(const CaptureFile *file, bool sent,
+                       const GByteArray *whole)
 {
-    CaptureStream *s = capture_stream(file, true);
+    CaptureStream *s = capture_stream(file, sent);
     g_autoptr(GHashTable) units = units_of(whole);
 
     g_assert_cmpuint(s->gaps->len, >, 0);
@@ -568,10 +576,10 @@ static void check_gaps(const CaptureFile *file, const GByteArray *whole)
         const CapturePacket *p = capture_packet(file, i);
         size_t at = p->seq - s->first;
 
-        if (p->tcp && p->sent && p->length) {
+        if (p->tcp && p->sent == sent && p->length) {
             g_assert_cmpmem(p->payload, p->length, whole->data + at, p->length);
         }
-        if (p->tcp && p->sent && p->length && p->comment) {
+        if (p->tcp && p->sent == sent && p->length && p->comment) {
             g_assert_true(g_hash_table_contains(units, GSIZE_TO_POINTER(at)));
         }
     }
@@ -584,8 +592,10 @@ static void test_fifo(void)
     Capture capture = capture_new();
     Connection *c = connection_new(&(ConnectionOptions) {
         .properties = ",id=nic,capture-buffer=256k" });
+    g_autofree uint8_t *fpdu = g_malloc(WIRE_MAX_FPDU);
     Reader reader = { };
     CaptureFile *file;
+    size_t length;
     GThread *thread;
     uint32_t msn;
 
@@ -606,9 +616,16 @@ static void test_fifo(void)
     for (msn = 1; msn <= 10; msn++) {
         send_out(c, msn, LARGE);
     }
+    /* One that comes in is left out from its begin, though there is room for its end. */
+    length = encode_write(c, 9000, fpdu);
+    wire_put(c->peer, fpdu, 5000);
+    rnic_settle(c->r);
     thread = g_thread_new("reader", reader_run, &reader);
     /* Half of the buffer at least has been read: there is room again. */
     RNIC_UNTIL(c->r, qatomic_read(&reader.count) > 200 * 1024);
+    wire_put(c->peer, fpdu + 5000, length - 5000);
+    rnic_settle(c->r);
+    send_in(c, 100);
     send_out(c, msn, 1000);
     set_file(c->r, "");
     g_thread_join(thread);
@@ -616,7 +633,8 @@ static void test_fifo(void)
     file = capture_file_parse(reader.octets->data, reader.octets->len);
     g_assert_true(file->complete);
     g_assert_cmpuint(file->dropped, >, 0);
-    check_gaps(file, capture.got);
+    check_gaps(file, true, capture.got);
+    check_gaps(file, false, capture.put);
     capture_file_free(file);
     g_byte_array_unref(reader.octets);
     connection_free(c);
