@@ -167,32 +167,43 @@ static void end(Connection *c)
 
 /* --------------------------------------------------- what is in the stream */
 
-/* Where units begin in @octets from @at on: the start-up frame, then FPDUs. */
-static GHashTable *units_of(const GByteArray *octets)
+/*
+ * Where units begin in @octets: the start-up frame, then FPDUs, with a marker of 4
+ * octets at each multiple of 512 of their stream or without.
+ */
+static GHashTable *marked_units_of(const GByteArray *octets, bool markers)
 {
     GHashTable *units = g_hash_table_new(NULL, NULL);
-    size_t at = START_UP_HEAD + lduw_be_p(octets->data + 18);
+    size_t first = START_UP_HEAD + lduw_be_p(octets->data + 18);
+    size_t at = first;
 
     g_hash_table_add(units, GSIZE_TO_POINTER(0));
     while (at < octets->len) {
+        size_t lead = markers && (at - first) % 512 == 0 ? 4 : 0;
+        size_t left = ROUND_UP(2 + lduw_be_p(octets->data + at + lead), 4) + 4;
+
         g_hash_table_add(units, GSIZE_TO_POINTER(at));
-        at += ROUND_UP(2 + lduw_be_p(octets->data + at), 4) + 4;
+        for (; left; left -= 4, at += 4) {
+            at += markers && (at - first) % 512 == 0 ? 4 : 0;
+        }
     }
     g_assert_cmpuint(at, ==, octets->len);
     return units;
 }
 
-/*
- * No segment of @s, whose octets begin at @offset of @whole, ends in the first octets
- * of an FPDU, unless that ends there as well.
- */
-static void check_cuts(const CaptureStream *s, const GByteArray *whole,
-                       size_t offset)
+static GHashTable *units_of(const GByteArray *octets)
 {
-    g_autoptr(GHashTable) units = units_of(whole);
+    return marked_units_of(octets, false);
+}
+
+/* No segment of @s ends in the first octets of an FPDU, unless that ends there, too. */
+static void check_cuts(const CaptureStream *s, const GByteArray *whole,
+                       bool markers)
+{
+    g_autoptr(GHashTable) units = marked_units_of(whole, markers);
 
     for (unsigned i = 0; i < s->segments->len; i++) {
-        size_t at = g_array_index(s->segments, size_t, i) + offset;
+        size_t at = g_array_index(s->segments, size_t, i);
 
         if (g_hash_table_contains(units, GSIZE_TO_POINTER(at))) {
             continue;
@@ -268,12 +279,8 @@ static void check_connection(const ConnectionOptions *options)
     check_packets(file, c, o.passive);
     check_whole(sent, capture.got);
     check_whole(received, capture.put);
-    if (!c->peer->markers_in) {
-        check_cuts(sent, capture.got, 0);
-    }
-    if (!c->peer->markers_out) {
-        check_cuts(received, capture.put, 0);
-    }
+    check_cuts(sent, capture.got, c->peer->markers_in);
+    check_cuts(received, capture.put, c->peer->markers_out);
     g_assert_cmpuint(capture_comments(file, o.passive ? "the peer connects"
                                               : "this device connects"), ==, 1);
     g_assert_cmpuint(capture_comments(file, "QP 0x1 has the connection"), ==, 1);
@@ -360,9 +367,9 @@ static void test_resets(void)
 
 /* What @s has behind the start-up is the end of @whole, from an FPDU on. */
 static void check_tail(const CaptureStream *s, const GByteArray *whole,
-                       size_t from)
+                       size_t from, bool markers)
 {
-    g_autoptr(GHashTable) units = units_of(whole);
+    g_autoptr(GHashTable) units = marked_units_of(whole, markers);
     size_t start_up = START_UP_HEAD + lduw_be_p(whole->data + 18);
     size_t tail = s->octets->len - start_up;
     size_t at = whole->len - tail;
@@ -376,14 +383,15 @@ static void check_tail(const CaptureStream *s, const GByteArray *whole,
     g_assert_cmpuint(s->syns, ==, 1);
 }
 
-static void check_second_file(Capture *capture, size_t put, size_t got)
+static void check_second_file(Capture *capture, size_t put, size_t got,
+                              bool markers)
 {
     CaptureFile *file = capture_file_read(capture->path);
     CaptureStream *sent = capture_stream(file, true);
     CaptureStream *received = capture_stream(file, false);
 
-    check_tail(sent, capture->got, got);
-    check_tail(received, capture->put, put);
+    check_tail(sent, capture->got, got, markers);
+    check_tail(received, capture->put, put, markers);
     g_assert_cmpuint(capture_comments(file, "Repeated"), ==, 2);
     g_assert_cmpuint(capture_comments(file, "began before this file"), ==, 1);
     capture_stream_free(sent);
@@ -391,11 +399,12 @@ static void check_second_file(Capture *capture, size_t put, size_t got)
     capture_file_free(file);
 }
 
-static void test_begins_later(void)
+static void check_begins_later(bool markers)
 {
     Capture capture = capture_new();
     Connection *c = connection_new(&(ConnectionOptions) {
-        .properties = ",id=nic" });
+        .properties = markers ? ",id=nic,mpa-markers=on" : ",id=nic",
+        .markers_in = markers });
 
     for (unsigned round = 0; round < 3; round++) {
         size_t put, got;
@@ -411,11 +420,21 @@ static void test_begins_later(void)
         write_out(c, 10);
         send_in(c, 1);
         set_file(c->r, "");
-        check_second_file(&capture, put, got);
+        check_second_file(&capture, put, got, markers);
         g_assert_cmpint(g_unlink(capture.path), ==, 0);
     }
     connection_free(c);
     capture_free(&capture);
+}
+
+static void test_begins_later(void)
+{
+    check_begins_later(false);
+}
+
+static void test_begins_later_markers(void)
+{
+    check_begins_later(true);
 }
 
 /* In the middle of an FPDU that comes in: the next one is the first in the file. */
@@ -442,7 +461,7 @@ static void test_begins_in_an_fpdu(void)
     set_file(c->r, "");
     counters = rnic_query_counters(c->r);
     g_assert_cmpuint(le64_to_cpu(counters.terminates_sent), ==, 0);
-    check_second_file(&capture, put, capture.got->len - 1);
+    check_second_file(&capture, put, capture.got->len - 1, false);
     connection_free(c);
     capture_free(&capture);
 }
@@ -927,6 +946,8 @@ int main(int argc, char **argv)
     qtest_add_func("/rnic/capture/end-of-qemu", test_end_of_qemu);
     qtest_add_func("/rnic/capture/resets", test_resets);
     qtest_add_func("/rnic/capture/begins-later", test_begins_later);
+    qtest_add_func("/rnic/capture/begins-later-markers",
+                   test_begins_later_markers);
     qtest_add_func("/rnic/capture/begins-in-an-fpdu", test_begins_in_an_fpdu);
     qtest_add_func("/rnic/capture/snaplen", test_snaplen);
     qtest_add_func("/rnic/capture/ring", test_ring);
