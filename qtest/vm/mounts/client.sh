@@ -78,14 +78,17 @@ nothing_stuck() {
 tell() {
 	cat "/tmp/use-$1"
 	echo "stuck: $(stuck_tasks)"
-	dmesg | tail -n 40
+	grep . /tmp/rounds-*
+	grep . "/sys/class/infiniband/$(rdma_device)/ports/1/hw_counters/"*
+	echo w >/proc/sysrq-trigger
+	dmesg | tail -n 120
 	fail "$step: $1 does not go on"
 }
 
 all_go_on() {
 	for kind in $kinds; do
 		before=$(rounds_of "$kind")
-		eventually 60 goes_on "$kind" "$before" || tell "$kind"
+		eventually 30 goes_on "$kind" "$before" || tell "$kind"
 		[ ! -e "/tmp/wrong-$kind" ] || tell "$kind"
 	done
 	say "$step: all go on at $(now)"
