@@ -13,6 +13,7 @@
  * devlink's report takes the second one, so it is made without the third.
  */
 
+#include <linux/delay.h>
 #include <linux/netlink.h>
 #include <linux/pci.h>
 #include <linux/slab.h>
@@ -25,9 +26,12 @@
 #include "rnic_health.h"
 #include "rnic_netdev.h"
 #include "rnic_start.h"
+#include "rnic_verbs.h"
 
 #define RNIC_FIRST_DELAY	(HZ / 10)
 #define RNIC_LONGEST_DELAY	(20 * HZ)
+/* For users of a device that has failed. */
+#define RNIC_USERS_PATIENCE	(4 * HZ)
 /* A device that has worked for so long begins with the first delay again. */
 #define RNIC_LONG_LIFE		(60 * HZ)
 
@@ -113,6 +117,20 @@ static void rnic_function_try_later(struct rnic_function *function)
 				RNIC_LONGEST_DELAY);
 }
 
+/*
+ * Users in the kernel learn from their flushed work requests that the device has
+ * failed, and let go. nvme-rdma, for one, then connects anew, whereas it gives a
+ * controller up for good whose device goes before that.
+ */
+static void rnic_function_await_users(struct rnic_function *function)
+{
+	unsigned long deadline = jiffies + RNIC_USERS_PATIENCE;
+
+	while (rnic_qps_of_kernel(function->dev) &&
+	       time_before(jiffies, deadline))
+		msleep(20);
+}
+
 /* Without the lock. The device, if it has failed, goes whatever devlink says. */
 static void rnic_function_report(struct rnic_function *function,
 				 const char *why, bool again)
@@ -123,6 +141,7 @@ static void rnic_function_report(struct rnic_function *function,
 	if (rnic_function_has_failed(function) && !function->absences) {
 		if (time_after(jiffies, function->started + RNIC_LONG_LIFE))
 			function->delay = RNIC_FIRST_DELAY;
+		rnic_function_await_users(function);
 		rnic_function_stop(function);
 	}
 	if (!function->dev && !function->absences && automatic)
