@@ -359,6 +359,7 @@ static void rnic_netdev_setup(struct rnic_dev *dev, struct net_device *netdev)
 	INIT_WORK(&nd->rx_mode_work, rnic_rx_mode_work);
 	SET_NETDEV_DEV(netdev, &dev->pdev->dev);
 	eth_hw_addr_set(netdev, dev->mac);
+	netdev->max_mtu = dev->limits.mtu;
 	if (rnic_has(dev, RNIC_FEATURE_ETHERNET)) {
 		netdev->netdev_ops = &rnic_netdev_ops;
 		netdev->ethtool_ops = &rnic_ethtool_ops;
