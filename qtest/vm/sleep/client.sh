@@ -38,9 +38,10 @@ report() {
 to_sleep() {
 	leave_shared_directory || return
 	index=$(interface_index)
-	echo "$1" >/sys/power/state
-	status=$?
-	come_back_to_shared_directory && same_interface "$step" "$index" && return $status
+	asleep=no
+	echo "$1" >/sys/power/state && asleep=yes
+	come_back_to_shared_directory && same_interface "$step" "$index" &&
+		[ $asleep = yes ]
 }
 
 suspend_to_memory() {
