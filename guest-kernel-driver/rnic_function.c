@@ -122,11 +122,23 @@ static void rnic_function_try_later(struct rnic_function *function)
  * failed, and let go. nvme-rdma, for one, then connects anew, whereas it gives a
  * controller up for good whose device goes before that.
  */
+static bool rnic_function_has_users(struct rnic_function *function)
+{
+	bool found;
+
+	mutex_lock(&function->lock);
+	found = rnic_function_has_failed(function) &&
+		rnic_qps_of_kernel(function->dev);
+	mutex_unlock(&function->lock);
+	return found;
+}
+
+/* Without the lock: others may take the device away meanwhile. */
 static void rnic_function_await_users(struct rnic_function *function)
 {
 	unsigned long deadline = jiffies + RNIC_USERS_PATIENCE;
 
-	while (rnic_qps_of_kernel(function->dev) &&
+	while (rnic_function_has_users(function) &&
 	       time_before(jiffies, deadline))
 		msleep(20);
 }
@@ -137,11 +149,11 @@ static void rnic_function_report(struct rnic_function *function,
 {
 	bool automatic = rnic_devlink_report(function->devlink, why, again);
 
+	rnic_function_await_users(function);
 	mutex_lock(&function->lock);
 	if (rnic_function_has_failed(function) && !function->absences) {
 		if (time_after(jiffies, function->started + RNIC_LONG_LIFE))
 			function->delay = RNIC_FIRST_DELAY;
-		rnic_function_await_users(function);
 		rnic_function_stop(function);
 	}
 	if (!function->dev && !function->absences && automatic)

@@ -396,8 +396,6 @@ static int rnic_netdev_register(struct rnic_dev *dev)
 	ret = register_netdev(dev->netdev);
 	if (ret)
 		rnic_netdev_set_dev(nd, NULL);
-	else
-		nd->registered = true;
 	return ret;
 }
 
@@ -444,7 +442,6 @@ struct net_device *rnic_netdev_create(struct rnic_dev *dev)
 
 int rnic_netdev_attach(struct rnic_dev *dev, struct net_device *netdev)
 {
-	struct rnic_netdev *nd = netdev_priv(netdev);
 	int ret;
 
 	if (!rnic_netdev_fits(dev, netdev)) {
@@ -453,8 +450,8 @@ int rnic_netdev_attach(struct rnic_dev *dev, struct net_device *netdev)
 		return -EINVAL;
 	}
 	WRITE_ONCE(dev->netdev, netdev);
-	ret = nd->registered ? rnic_netdev_reopen(dev) :
-			       rnic_netdev_register(dev);
+	ret = netdev->reg_state == NETREG_REGISTERED ?
+	      rnic_netdev_reopen(dev) : rnic_netdev_register(dev);
 	if (ret)
 		return ret;
 	rnic_netdev_set_attached(dev, true);
@@ -480,7 +477,7 @@ void rnic_netdev_remove(struct net_device *netdev)
 {
 	struct rnic_netdev *nd = netdev_priv(netdev);
 
-	if (nd->registered)
+	if (netdev->reg_state == NETREG_REGISTERED)
 		unregister_netdev(netdev);
 	cancel_work_sync(&nd->rx_mode_work);
 	free_netdev(netdev);

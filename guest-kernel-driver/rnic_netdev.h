@@ -25,7 +25,6 @@ struct rnic_netdev {
 	struct net_device *netdev;
 	struct rnic_dev *dev;		/* NULL: detached */
 	u64 features;			/* that the operations are made for */
-	bool registered;
 	struct napi_struct napi;
 	struct work_struct rx_mode_work;
 	struct mutex rx_mode_lock;	/* SET_RX_MODE, and what it is made of */

@@ -34,16 +34,6 @@ found_disk() {
 	return 1
 }
 
-stuck_tasks() {
-	for task in /proc/[0-9]*/stat; do
-		awk '$3 == "D" { print $2 }' "$task" 2>/dev/null
-	done
-}
-
-nothing_stuck() {
-	[ -z "$(stuck_tasks)" ]
-}
-
 # end_traffic STEP: dd writes for ever, unless its disk fails or goes.
 end_traffic() {
 	kill $user_traffic 2>/dev/null

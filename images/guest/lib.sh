@@ -159,6 +159,17 @@ has_rdma_device() {
 	[ -n "$(rdma_device)" ]
 }
 
+# stuck_tasks: in uninterruptible sleep.
+stuck_tasks() {
+	for task in /proc/[0-9]*/stat; do
+		awk '$3 == "D" { print $2 }' "$task" 2>/dev/null
+	done
+}
+
+nothing_stuck() {
+	[ -z "$(stuck_tasks)" ]
+}
+
 # interface_index: of the first adapter's interface, as long as it has its address.
 interface_index() {
 	cat "/sys/class/net/$(interface)/ifindex"

@@ -64,16 +64,6 @@ use_adapter() {
 	done >/tmp/rping 2>&1
 }
 
-stuck_tasks() {
-	for task in /proc/[0-9]*/stat; do
-		awk '$3 == "D" { print $2 }' "$task" 2>/dev/null
-	done
-}
-
-nothing_stuck() {
-	[ -z "$(stuck_tasks)" ]
-}
-
 # tell KIND: all that is known of one that does not go on.
 tell() {
 	cat "/tmp/use-$1"
