@@ -79,6 +79,10 @@ debug-kernel: ## the kernel of make test-debug-kernel (in the cache), rnic.ko an
 	@scripts/build-driver --kernel debug
 	@scripts/build-modules --kernel debug
 
+.PHONY: driver-newest
+driver-newest: ## the same driver for the newest Linux of Debian's backports: build/driver-trixie-backports/
+	@scripts/build-driver --suite trixie-backports
+
 .PHONY: provider
 provider: ## the rdma-core provider: build/provider/
 	@scripts/build-provider

@@ -122,6 +122,7 @@ struct rnic_dev {
 	struct work_struct event_work;	/* drains async_eq and cm_eq */
 	struct rnic_cm_event cm_event;	/* event_work's */
 	struct workqueue_struct *cm_wq;	/* see rnic_cm_queue.c */
+	struct workqueue_struct *health_wq;	/* the next three's */
 	struct work_struct failure_work;
 	struct work_struct flush_work;	/* wakes those who poll after that */
 	spinlock_t failure_lock;	/* RNIC_DEV_FAILED and the reset with it */
@@ -147,6 +148,7 @@ struct rnic_dev {
 	unsigned long last_listener;	/* cookie of the newest; with listen_lock */
 	struct work_struct listen_work;
 	struct xarray requests;		/* by endpoint, see rnic_cm.c */
+	struct xarray named_qps;	/* by thread, see rnic_iw_get_qp() */
 	atomic64_t next_cookie;
 
 	struct mutex gid_lock;		/* of address_gids */
@@ -199,10 +201,10 @@ static inline void rnic_firmware_version(struct rnic_dev *dev, char *str,
 	rnic_version_string(rnic_read32(dev, RNIC_REG_HW_VERSION), str, size);
 }
 
-/* Any of them. */
-static inline bool rnic_has(const struct rnic_dev *dev, u64 feature)
+/* All of them. */
+static inline bool rnic_has(const struct rnic_dev *dev, u64 features)
 {
-	return dev->features & feature;
+	return (dev->features & features) == features;
 }
 
 static inline bool rnic_failed(const struct rnic_dev *dev)

@@ -14,7 +14,11 @@
  * A connection request has no object here. iw_cm keeps the endpoint number for
  * us, and dev->requests says whether it still is the request iw_cm thinks of:
  * iw_cm may drop a request without a word, the peer may have gone, and the
- * device may have used the number again.
+ * device may have used the number again. Of a request that was accepted iw_cm
+ * keeps the QP, in the same place.
+ *
+ * The device gives the number of a QP that it has destroyed to another one. So
+ * nothing is asked of a QP that ends, which the connection's lock protects, too.
  */
 
 #include "rnic.h"
@@ -30,10 +34,12 @@ void rnic_cm_init(struct rnic_dev *dev)
 {
 	rnic_listen_init(dev);
 	xa_init(&dev->requests);
+	xa_init(&dev->named_qps);
 }
 
 void rnic_cm_free(struct rnic_dev *dev)
 {
+	xa_destroy(&dev->named_qps);
 	xa_destroy(&dev->requests);
 	rnic_listen_free(dev);
 }
@@ -48,12 +54,30 @@ void rnic_iw_rem_ref(struct ib_qp *ibqp)
 	rnic_ref_put(&to_rnic_qp(ibqp)->ref);
 }
 
-/* With iw_cm's reference: the QP could be gone when iw_cm calls iw_add_ref. */
+/*
+ * With iw_cm's reference: the QP could be gone when iw_cm calls iw_add_ref. The same
+ * thread then calls connect or accept with the same number, which may be that of
+ * another QP by then. iw_cm holds a spinlock.
+ */
 struct ib_qp *rnic_iw_get_qp(struct ib_device *ibdev, int qpn)
 {
-	struct rnic_qp *qp = rnic_qp_get(to_rnic_dev(ibdev), qpn);
+	struct rnic_dev *dev = to_rnic_dev(ibdev);
+	struct rnic_qp *qp = rnic_qp_get(dev, qpn);
 
-	return qp ? &qp->ibqp : NULL;
+	if (!qp)
+		return NULL;
+	if (xa_err(xa_store(&dev->named_qps, task_pid_nr(current), qp,
+			    GFP_ATOMIC | __GFP_NOWARN))) {
+		rnic_ref_put(&qp->ref);
+		return NULL;
+	}
+	return &qp->ibqp;
+}
+
+/* The QP of a connect or accept, with iw_cm's reference. */
+static struct rnic_qp *rnic_iw_named_qp(struct rnic_dev *dev)
+{
+	return xa_erase(&dev->named_qps, task_pid_nr(current));
 }
 
 static int rnic_cm_errno(u8 status)
@@ -83,7 +107,8 @@ static int rnic_cm_errno(u8 status)
 /*
  * ---------------------------------------------------------- requests
  *
- * provider_data is the endpoint number below a sequence number.
+ * A handle is what iw_cm keeps of a request, as provider_data: an xarray's value,
+ * which no pointer is, of the endpoint number below a sequence number.
  */
 #define RNIC_ENDPOINT_BITS	24
 
@@ -93,28 +118,26 @@ static unsigned long rnic_request_sequence(struct rnic_dev *dev)
 {
 	unsigned long sequence = atomic64_inc_return(&dev->next_cookie);
 
-	return sequence & (ULONG_MAX >> RNIC_ENDPOINT_BITS);
+	return sequence & (LONG_MAX >> RNIC_ENDPOINT_BITS);
 }
 
 static int rnic_request_remember(struct rnic_dev *dev, u32 endpoint,
-				 unsigned long *handle)
+				 void **handle)
 {
 	unsigned long sequence = rnic_request_sequence(dev);
 
-	*handle = sequence << RNIC_ENDPOINT_BITS | endpoint;
-	return xa_err(xa_store(&dev->requests, endpoint, xa_mk_value(sequence),
-			       GFP_KERNEL));
+	*handle = xa_mk_value(sequence << RNIC_ENDPOINT_BITS | endpoint);
+	/* The caller is a work item: see rnic_event_work(). */
+	return xa_err(xa_store(&dev->requests, endpoint, *handle, GFP_KERNEL));
 }
 
 /* True once for each request, and only if the peer has not gone. */
-static bool rnic_request_take(struct rnic_dev *dev, unsigned long handle,
+static bool rnic_request_take(struct rnic_dev *dev, void *handle,
 			      u32 *endpoint)
 {
-	void *entry = xa_mk_value(handle >> RNIC_ENDPOINT_BITS);
-
-	*endpoint = handle & RNIC_OBJECT_NUMBER_MASK;
-	return xa_cmpxchg(&dev->requests, *endpoint, entry, NULL,
-			  GFP_KERNEL) == entry;
+	*endpoint = xa_to_value(handle) & RNIC_OBJECT_NUMBER_MASK;
+	return xa_cmpxchg(&dev->requests, *endpoint, handle, NULL,
+			  GFP_KERNEL) == handle;
 }
 
 /*
@@ -161,13 +184,13 @@ static int rnic_iw_connect_request(struct rnic_dev *dev,
 {
 	struct iw_cm_event event = { .event = IW_CM_EVENT_CONNECT_REQUEST };
 	u32 endpoint = le32_to_cpu(from->endpoint) & RNIC_OBJECT_NUMBER_MASK;
-	unsigned long handle;
+	void *handle;
 	int ret;
 
 	ret = rnic_request_remember(dev, endpoint, &handle);
 	if (ret)
 		return ret;
-	event.provider_data = (void *)handle;
+	event.provider_data = handle;
 	rnic_cm_addr_get(dev, &from->local, &event.local_addr);
 	rnic_cm_addr_get(dev, &from->remote, &event.remote_addr);
 	rnic_iw_set_private_data(&event, from);
@@ -225,6 +248,14 @@ static void rnic_connection_end(struct rnic_connection *connection)
 	cm_id->rem_ref(cm_id);
 }
 
+static int rnic_connection_may_begin(const struct rnic_connection *connection)
+{
+	lockdep_assert_held(&connection->lock);
+	if (connection->ends)
+		return -EINVAL;
+	return connection->state == RNIC_CM_NONE ? 0 : -EISCONN;
+}
+
 static bool rnic_cm_depths_valid(const struct rnic_dev *dev,
 				 const struct iw_cm_conn_param *param)
 {
@@ -245,11 +276,10 @@ static int rnic_connect_locked(struct rnic_dev *dev, struct rnic_qp *qp,
 		.private_data = param->private_data,
 		.private_data_length = param->private_data_len,
 	};
-	int ret;
+	int ret = rnic_connection_may_begin(&qp->connection);
 
-	if (qp->connection.state != RNIC_CM_NONE)
-		return -EISCONN;
-	ret = rnic_cm_addr_set(&connect.local, &cm_id->m_local_addr);
+	if (!ret)
+		ret = rnic_cm_addr_set(&connect.local, &cm_id->m_local_addr);
 	if (!ret)
 		ret = rnic_cm_addr_set(&connect.remote, &cm_id->m_remote_addr);
 	if (!ret)
@@ -263,18 +293,14 @@ static int rnic_connect_locked(struct rnic_dev *dev, struct rnic_qp *qp,
 int rnic_iw_connect(struct iw_cm_id *cm_id, struct iw_cm_conn_param *param)
 {
 	struct rnic_dev *dev = to_rnic_dev(cm_id->device);
-	struct rnic_qp *qp;
+	struct rnic_qp *qp = rnic_iw_named_qp(dev);
 	int ret;
 
 	if (!rnic_cm_depths_valid(dev, param))
 		return -EINVAL;
-	qp = rnic_qp_get(dev, param->qpn);
-	if (!qp)
-		return -EINVAL;
 	mutex_lock(&qp->connection.lock);
 	ret = rnic_connect_locked(dev, qp, cm_id, param);
 	mutex_unlock(&qp->connection.lock);
-	rnic_ref_put(&qp->ref);
 	return ret;
 }
 
@@ -291,39 +317,38 @@ static int rnic_accept_locked(struct rnic_dev *dev, struct rnic_qp *qp,
 		.private_data = param->private_data,
 		.private_data_length = param->private_data_len,
 	};
-	int ret;
+	int ret = rnic_connection_may_begin(&qp->connection);
 
-	if (qp->connection.state != RNIC_CM_NONE)
-		return -EISCONN;
-	ret = rnic_cmd_cm_accept(dev, &accept);
 	if (!ret)
-		rnic_connection_begin(&qp->connection, RNIC_CM_ACCEPTING,
-				      cm_id, accept.cookie);
-	return ret;
+		ret = rnic_cmd_cm_accept(dev, &accept);
+	if (ret)
+		return ret;
+	rnic_connection_begin(&qp->connection, RNIC_CM_ACCEPTING, cm_id,
+			      accept.cookie);
+	cm_id->provider_data = qp;
+	return 0;
 }
 
-static int rnic_accept_endpoint(struct rnic_dev *dev, struct iw_cm_id *cm_id,
-				u32 endpoint,
+static int rnic_accept_endpoint(struct rnic_dev *dev, struct rnic_qp *qp,
+				struct iw_cm_id *cm_id, u32 endpoint,
 				const struct iw_cm_conn_param *param)
 {
-	struct rnic_qp *qp;
 	int ret;
 
 	if (!rnic_cm_depths_valid(dev, param))
 		return -EINVAL;
-	qp = rnic_qp_get(dev, param->qpn);
-	if (!qp)
-		return -EINVAL;
 	mutex_lock(&qp->connection.lock);
 	ret = rnic_accept_locked(dev, qp, cm_id, endpoint, param);
 	mutex_unlock(&qp->connection.lock);
-	rnic_ref_put(&qp->ref);
 	return ret;
 }
 
-/* True: the QP has an accept of this cm_id in progress, and had. */
-static bool rnic_accept_cancel_of(struct rnic_qp *qp,
-				  const struct iw_cm_id *cm_id)
+/*
+ * iw_cm lets its user accept or reject a request again until it has handled the
+ * event ESTABLISHED. True: that event does not come any more, nor any other.
+ */
+static bool rnic_accept_cancel(struct rnic_qp *qp,
+			       const struct iw_cm_id *cm_id)
 {
 	struct rnic_connection *connection = &qp->connection;
 	bool found;
@@ -333,65 +358,43 @@ static bool rnic_accept_cancel_of(struct rnic_qp *qp,
 		connection->cm_id == cm_id;
 	if (found) {
 		rnic_connection_end(connection);
-		rnic_qp_give_up(qp);
+		if (!connection->ends)
+			rnic_qp_give_up(qp);
 	}
 	mutex_unlock(&connection->lock);
 	return found;
 }
 
 /*
- * iw_cm lets its user accept or reject a request that is being accepted, and takes
- * the failure for the end of both: no event of the first accept may come any more.
- * The QP of that accept, with a reference; NULL: there is none.
+ * iw_cm takes a failure for the end of both accepts. When it waits for ESTABLISHED
+ * it must not: this one succeeds, and its QP is the one that iw_cm lets go of when
+ * the connection ends. It has overwritten that of the accept before, and with it its
+ * reference.
  */
-static struct rnic_qp *rnic_accept_cancel(struct rnic_dev *dev,
-					  const struct iw_cm_id *cm_id)
+static int rnic_accept_again(struct iw_cm_id *cm_id, struct rnic_qp *qp)
 {
-	struct rnic_qp *entry, *qp;
-	unsigned long qpn;
+	struct rnic_qp *before = cm_id->provider_data;
+	bool cancelled = rnic_accept_cancel(before, cm_id);
 
-	xa_for_each(&dev->qps, qpn, entry) {
-		qp = rnic_qp_get(dev, qpn);
-		if (!qp)
-			continue;
-		if (rnic_accept_cancel_of(qp, cm_id))
-			return qp;
-		rnic_ref_put(&qp->ref);
-	}
-	return NULL;
-}
-
-/* iw_cm has overwritten the QP of the first accept, and its reference. */
-static int rnic_accept_again(struct rnic_dev *dev, struct iw_cm_id *cm_id)
-{
-	struct rnic_qp *qp = rnic_accept_cancel(dev, cm_id);
-
-	if (qp) {
-		rnic_ref_put(&qp->ref);
-		rnic_ref_put(&qp->ref);
-	}
-	return -ECONNRESET;
-}
-
-static int rnic_reject_accepted(struct rnic_dev *dev, struct iw_cm_id *cm_id)
-{
-	struct rnic_qp *qp = rnic_accept_cancel(dev, cm_id);
-
-	if (qp)
-		rnic_ref_put(&qp->ref);
-	return -ECONNRESET;
+	rnic_ref_put(&before->ref);
+	if (cancelled)
+		return -ECONNRESET;
+	cm_id->provider_data = qp;
+	return 0;
 }
 
 int rnic_iw_accept(struct iw_cm_id *cm_id, struct iw_cm_conn_param *param)
 {
 	struct rnic_dev *dev = to_rnic_dev(cm_id->device);
+	struct rnic_qp *qp = rnic_iw_named_qp(dev);
 	u32 endpoint;
 	int ret;
 
-	if (!rnic_request_take(dev, (unsigned long)cm_id->provider_data,
-			       &endpoint))
-		return rnic_accept_again(dev, cm_id);
-	ret = rnic_accept_endpoint(dev, cm_id, endpoint, param);
+	if (!xa_is_value(cm_id->provider_data))
+		return rnic_accept_again(cm_id, qp);
+	if (!rnic_request_take(dev, cm_id->provider_data, &endpoint))
+		return -ECONNRESET;
+	ret = rnic_accept_endpoint(dev, qp, cm_id, endpoint, param);
 	/* iw_cm does not reject what it failed to accept. */
 	if (ret)
 		rnic_cmd_cm_reject(dev, endpoint, NULL, 0);
@@ -403,9 +406,12 @@ int rnic_iw_reject(struct iw_cm_id *cm_id, const void *data, u8 length)
 	struct rnic_dev *dev = to_rnic_dev(cm_id->device);
 	u32 endpoint;
 
-	if (!rnic_request_take(dev, (unsigned long)cm_id->provider_data,
-			       &endpoint))
-		return rnic_reject_accepted(dev, cm_id);
+	if (!xa_is_value(cm_id->provider_data)) {
+		rnic_accept_cancel(cm_id->provider_data, cm_id);
+		return -ECONNRESET;
+	}
+	if (!rnic_request_take(dev, cm_id->provider_data, &endpoint))
+		return -ECONNRESET;
 	return rnic_cmd_cm_reject(dev, endpoint, data, length);
 }
 
@@ -549,7 +555,7 @@ void rnic_cm_qp_event(struct rnic_qp *qp, const struct rnic_cm_event *event)
 {
 	mutex_lock(&qp->connection.lock);
 	/* Else it is about an earlier connection of this QP. */
-	if (qp->connection.state != RNIC_CM_NONE &&
+	if (!qp->connection.ends && qp->connection.state != RNIC_CM_NONE &&
 	    qp->connection.cookie == le64_to_cpu(event->cookie))
 		rnic_connection_event(to_rnic_dev(qp->ibqp.device), qp, event);
 	mutex_unlock(&qp->connection.lock);
@@ -611,12 +617,37 @@ void rnic_cm_abandon(struct rnic_qp *qp)
 	mutex_unlock(&connection->lock);
 }
 
-void rnic_cm_abandon_start(struct rnic_qp *qp)
+static void rnic_cm_set_ends(struct rnic_qp *qp, bool ends)
 {
 	mutex_lock(&qp->connection.lock);
-	if (rnic_connection_fail_start(qp))
-		rnic_qp_give_up(qp);
+	qp->connection.ends = ends;
 	mutex_unlock(&qp->connection.lock);
+}
+
+void rnic_cm_qp_ends(struct rnic_qp *qp)
+{
+	rnic_cm_set_ends(qp, true);
+}
+
+/*
+ * The events of the meantime were passed over: that the connection is made, and so
+ * has to be given up, or that it has ended.
+ */
+void rnic_cm_qp_stays(struct rnic_qp *qp)
+{
+	struct rnic_connection *connection = &qp->connection;
+
+	mutex_lock(&connection->lock);
+	connection->ends = false;
+	if (rnic_connection_fail_start(qp)) {
+		rnic_qp_give_up(qp);
+	} else if (rnic_connected(connection) && rnic_qp_has_no_stream(qp)) {
+		rnic_qp_leave_idle(qp);
+		rnic_iw_event(connection->cm_id, IW_CM_EVENT_CLOSE,
+			      -ECONNRESET);
+		rnic_connection_end(connection);
+	}
+	mutex_unlock(&connection->lock);
 }
 
 /* The device waits 10 s for TCP and 60 s for each of the peer's frames. */

@@ -32,8 +32,12 @@ void rnic_cm_qp_event(struct rnic_qp *qp, const struct rnic_cm_event *event);
 
 /* Ends the connection of a QP for iw_cm: no event of it will come any more. */
 void rnic_cm_abandon(struct rnic_qp *qp);
-/* The same if the device has not told yet that it is established. */
-void rnic_cm_abandon_start(struct rnic_qp *qp);
+/*
+ * Before a QP is destroyed in the device: nothing is asked of it any more, and events
+ * about it are passed over. Or, after that, that the device has refused.
+ */
+void rnic_cm_qp_ends(struct rnic_qp *qp);
+void rnic_cm_qp_stays(struct rnic_qp *qp);
 /*
  * Now and then: a device that does not tell how a connect or accept has ended has
  * failed, because iw_cm waits for that event without end. Sleeps.

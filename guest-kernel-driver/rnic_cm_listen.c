@@ -15,6 +15,7 @@
 #include "rnic_cm_addr.h"
 #include "rnic_cm_listen.h"
 #include "rnic_commands.h"
+#include "rnic_health.h"
 
 /* What the device listens on for a listener. */
 struct rnic_listen_endpoint {
@@ -102,25 +103,22 @@ static int rnic_listen_on(struct rnic_dev *dev, struct rnic_listener *listener,
 	return ret;
 }
 
-static int rnic_listen_end(struct rnic_dev *dev,
-			   struct rnic_listen_endpoint *endpoint)
+static void rnic_listen_end(struct rnic_dev *dev,
+			    struct rnic_listen_endpoint *endpoint)
 {
-	int ret = rnic_cmd_cm_unlisten(dev, endpoint->number);
-
+	if (rnic_cmd_cm_unlisten(dev, endpoint->number))
+		rnic_fail(dev, "it would not stop listening");
 	list_del(&endpoint->list);
 	kfree(endpoint);
-	return ret;
 }
 
-static int rnic_listen_end_all(struct rnic_dev *dev,
-			       struct rnic_listener *listener)
+static void rnic_listen_end_all(struct rnic_dev *dev,
+				struct rnic_listener *listener)
 {
 	struct rnic_listen_endpoint *endpoint, *next;
-	int ret = 0;
 
 	list_for_each_entry_safe(endpoint, next, &listener->endpoints, list)
-		ret = rnic_listen_end(dev, endpoint) ?: ret;
-	return ret;
+		rnic_listen_end(dev, endpoint);
 }
 
 /*
@@ -224,7 +222,8 @@ static void rnic_listen_work(struct work_struct *work)
 
 void rnic_listen_addresses_changed(struct rnic_dev *dev)
 {
-	schedule_work(&dev->listen_work);
+	/* Its commands may take their time. */
+	queue_work(system_long_wq, &dev->listen_work);
 }
 
 /*
@@ -246,19 +245,16 @@ static int rnic_listen_begin(struct rnic_dev *dev,
 }
 
 /* Ends it for good: nothing finds it any more. */
-static int rnic_listener_free(struct rnic_dev *dev,
-			      struct rnic_listener *listener)
+static void rnic_listener_free(struct rnic_dev *dev,
+			       struct rnic_listener *listener)
 {
-	int ret;
-
 	mutex_lock(&dev->listen_lock);
 	xa_erase(&dev->listeners, listener->cookie);
-	ret = rnic_listen_end_all(dev, listener);
+	rnic_listen_end_all(dev, listener);
 	mutex_unlock(&dev->listen_lock);
 	rnic_ref_drain(&listener->ref);
 	listener->cm_id->rem_ref(listener->cm_id);
 	kfree(listener);
-	return ret;
 }
 
 /*
@@ -306,8 +302,8 @@ int rnic_iw_create_listen(struct iw_cm_id *cm_id, int backlog)
 
 int rnic_iw_destroy_listen(struct iw_cm_id *cm_id)
 {
-	return rnic_listener_free(to_rnic_dev(cm_id->device),
-				  cm_id->provider_data);
+	rnic_listener_free(to_rnic_dev(cm_id->device), cm_id->provider_data);
+	return 0;
 }
 
 void rnic_listen_init(struct rnic_dev *dev)

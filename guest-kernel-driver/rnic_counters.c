@@ -65,7 +65,10 @@ struct rdma_hw_stats *rnic_alloc_hw_port_stats(struct ib_device *ibdev,
 					  RDMA_HW_STATS_DEFAULT_LIFESPAN);
 }
 
-/* What did not go to counters that QPs are bound to: the core adds these. */
+/*
+ * What did not go to counters that QPs are bound to. The core adds these, but brings
+ * them up to date first: here it is done before, so that nothing counts twice.
+ */
 static u64 rnic_counters_rest(const struct rnic_dev *dev, unsigned int i,
 			      u64 count)
 {
@@ -86,11 +89,11 @@ int rnic_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats,
 	unsigned int i;
 	int ret;
 
-	/* Counters take no more meanwhile: the sum is the device's count. */
 	mutex_lock(&dev->counter_lock);
 	ret = rnic_cmd_query_counters(dev, &answer.counters);
 	if (ret)
 		goto out;
+	rnic_qp_counters_update(dev);
 	for (i = 0; i < RNIC_NUM_COUNTERS; i++)
 		stats->value[i] = rnic_counters_rest(dev, i,
 						     le64_to_cpu(answer.count[i]));

@@ -29,19 +29,22 @@ struct rnic_cq *rnic_cq_get(struct rnic_dev *dev, u32 cqn)
 }
 
 /*
- * The kernel expects one event of a CQ that it has armed, and no other. It destroys
- * the CQ's QPs, then ends the work that the handler queues, and then destroys the
- * CQ: a handler that is called without QPs would queue work for a CQ that is freed.
+ * The kernel expects one event of a CQ that it has armed, and no other, and no second
+ * one while its handler runs: a caller leaves the call to one that is at it. The
+ * kernel destroys the CQ's QPs, then ends the work that the handler queues, and then
+ * destroys the CQ: a handler that is called without QPs would queue work for a CQ
+ * that is freed.
  */
 static void rnic_cq_call_handler(struct rnic_cq *cq)
 {
-	atomic_inc(&cq->callers);
-	/* Pairs with rnic_cq_await_callers(), after the removal of a QP. */
-	smp_mb__after_atomic();
-	if (rnic_cq_has_qps(cq) && xchg(&cq->armed, false) &&
-	    cq->ibcq.comp_handler)
-		cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
-	atomic_dec(&cq->callers);
+	/* A full barrier: pairs with rnic_cq_await_callers(), after the removal of a QP. */
+	if (atomic_inc_return(&cq->callers) > 1)
+		return;
+	do {
+		if (rnic_cq_has_qps(cq) && xchg(&cq->armed, false) &&
+		    cq->ibcq.comp_handler)
+			cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
+	} while (atomic_dec_return(&cq->callers));
 }
 
 void rnic_cq_await_callers(struct rnic_cq *cq)

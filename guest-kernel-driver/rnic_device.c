@@ -18,7 +18,7 @@ static u64 rnic_device_cap_flags(const struct rnic_dev *dev)
 			 RNIC_FEATURE_READ_INVALIDATE;
 	u64 flags = 0;
 
-	if ((dev->features & extensions) == extensions)
+	if (rnic_has(dev, extensions))
 		flags |= IB_DEVICE_MEM_MGT_EXTENSIONS;
 	if (rnic_has(dev, RNIC_FEATURE_MEMORY_WINDOW))
 		flags |= IB_DEVICE_MEM_WINDOW_TYPE_2B;
@@ -144,3 +144,34 @@ void rnic_get_dev_fw_str(struct ib_device *ibdev, char *str)
 {
 	rnic_firmware_version(to_rnic_dev(ibdev), str, IB_FW_VERSION_NAME_MAX);
 }
+
+/* ------------------------------------------------ attributes in sysfs */
+
+/* What ibstat shows. */
+static ssize_t hca_type_show(struct device *device,
+			     struct device_attribute *attr, char *buf)
+{
+	return sysfs_emit(buf, "%s\n", RNIC_DRIVER_NAME);
+}
+static DEVICE_ATTR_RO(hca_type);
+
+static ssize_t hw_rev_show(struct device *device,
+			   struct device_attribute *attr, char *buf)
+{
+	struct rnic_dev *dev = rdma_device_to_drv_device(device,
+							 struct rnic_dev,
+							 ibdev);
+
+	return sysfs_emit(buf, "%#x\n", dev->pdev->revision);
+}
+static DEVICE_ATTR_RO(hw_rev);
+
+static struct attribute *rnic_device_attributes[] = {
+	&dev_attr_hca_type.attr,
+	&dev_attr_hw_rev.attr,
+	NULL,
+};
+
+const struct attribute_group rnic_device_group = {
+	.attrs = rnic_device_attributes,
+};

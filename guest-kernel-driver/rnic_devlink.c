@@ -219,6 +219,7 @@ static int rnic_devlink_reload_up(struct devlink *devlink,
 
 	ret = rnic_function_return(rnic_devlink->function, RNIC_ABSENT_RELOAD);
 	if (ret) {
+		rnic_function_failed(rnic_devlink->function);
 		NL_SET_ERR_MSG(extack, "the device does not start");
 		return ret;
 	}

@@ -13,6 +13,7 @@
 #include <linux/cpumask.h>
 #include <linux/interrupt.h>
 #include <linux/irq.h>
+#include <linux/sched/mm.h>
 #include <linux/topology.h>
 
 #include "rnic.h"
@@ -38,7 +39,7 @@ static void *rnic_eq_entry(const struct rnic_eq *eq, u32 index)
 
 void *rnic_eq_peek(const struct rnic_eq *eq, u32 behind)
 {
-	u32 index = eq->consumer + behind;
+	u32 index = READ_ONCE(eq->consumer) + behind;
 	const __le32 *flags;
 	void *entry;
 
@@ -68,7 +69,7 @@ bool rnic_eq_take(struct rnic_eq *eq, void *event)
 	if (!entry)
 		return false;
 	memcpy(event, entry, eq->entry_size);
-	eq->consumer++;
+	WRITE_ONCE(eq->consumer, eq->consumer + 1);
 	/* The copy is complete before the entry is given back. */
 	mb();
 	WRITE_ONCE(record->consumer, cpu_to_le32(eq->consumer));
@@ -130,11 +131,15 @@ static void rnic_events_announce(struct rnic_dev *dev)
 static void rnic_event_work(struct work_struct *work)
 {
 	struct rnic_dev *dev = container_of(work, struct rnic_dev, event_work);
+	unsigned int flags;
 
 	if (rnic_failed(dev))
 		return;
+	/* To free memory may need a disk behind this adapter, and so these events. */
+	flags = memalloc_noio_save();
 	rnic_eq_dispatch_async(dev);
 	rnic_eq_dispatch_cm(dev);
+	memalloc_noio_restore(flags);
 	/*
 	 * Each took no more than its depth; and the interrupt handler may have missed
 	 * what came meanwhile, as it read indices that this work was moving.

@@ -166,8 +166,9 @@ static void rnic_eth_ring_kick(struct rnic_dev *dev,
 	rnic_write32(dev, RNIC_REG_ETH_KICK, ring->number);
 }
 
-/* How many buffers are done; a device that claims too many has done none. */
-static u32 rnic_eth_ring_ready(const struct rnic_eth_ring *ring)
+/* How many buffers are done. */
+static u32 rnic_eth_ring_ready(struct rnic_dev *dev,
+			       const struct rnic_eth_ring *ring)
 {
 	u32 ready = le32_to_cpu(READ_ONCE(ring->record->done)) - ring->done;
 	u32 given;
@@ -176,7 +177,10 @@ static u32 rnic_eth_ring_ready(const struct rnic_eth_ring *ring)
 	dma_rmb();
 	/* Pairs with rnic_eth_ring_kick(). */
 	given = smp_load_acquire(&ring->published) - ring->done;
-	return ready <= given ? ready : 0;
+	if (ready <= given)
+		return ready;
+	rnic_fail(dev, "it is done with frames it was not given");
+	return 0;
 }
 
 /* The interrupt comes at once if anything was done beyond what we know. */
@@ -210,6 +214,11 @@ void rnic_tx_arm(struct rnic_dev *dev, struct rnic_tx_queue *tx)
 	if (rnic_tx_room(tx) < tx->ring.depth &&
 	    !test_and_set_bit(RNIC_TX_ARMED, &tx->armed))
 		rnic_eth_ring_arm(dev, &tx->ring);
+}
+
+void rnic_tx_kick(struct rnic_dev *dev, struct rnic_tx_queue *tx)
+{
+	rnic_eth_ring_kick(dev, &tx->ring);
 }
 
 static void rnic_tx_stop_if_full(struct rnic_dev *dev,
@@ -302,7 +311,7 @@ void rnic_tx_reclaim(struct rnic_dev *dev, struct rnic_tx_queue *tx,
 	u32 octets = 0;
 
 	clear_bit(RNIC_TX_ARMED, &tx->armed);
-	ready = rnic_eth_ring_ready(&tx->ring);
+	ready = rnic_eth_ring_ready(dev, &tx->ring);
 	for (i = 0; i < ready; i++)
 		octets += rnic_tx_reclaim_one(dev, tx, budget);
 	netdev_completed_queue(dev->netdev, ready, octets);
@@ -430,7 +439,7 @@ static void rnic_rx_one(struct rnic_dev *dev, struct rnic_rx_queue *rx,
 int rnic_rx_receive(struct rnic_dev *dev, struct rnic_rx_queue *rx,
 		    struct napi_struct *napi, int budget)
 {
-	int count = min_t(u32, rnic_eth_ring_ready(&rx->ring), budget);
+	int count = min_t(u32, rnic_eth_ring_ready(dev, &rx->ring), budget);
 	int i;
 
 	for (i = 0; i < count; i++)

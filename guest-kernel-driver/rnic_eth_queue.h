@@ -58,6 +58,8 @@ netdev_tx_t rnic_tx_send(struct rnic_dev *dev, struct rnic_tx_queue *tx,
 void rnic_tx_reclaim(struct rnic_dev *dev, struct rnic_tx_queue *tx,
 		     int budget);
 void rnic_tx_arm(struct rnic_dev *dev, struct rnic_tx_queue *tx);
+/* Tells the device once more of what was sent; with the transmit queue's lock. */
+void rnic_tx_kick(struct rnic_dev *dev, struct rnic_tx_queue *tx);
 
 int rnic_rx_create(struct rnic_dev *dev, struct rnic_rx_queue *rx, u32 depth,
 		   u32 mtu);

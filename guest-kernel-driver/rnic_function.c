@@ -4,7 +4,7 @@
  *
  * It has a device (rnic_start.c) while it can be used. When a device fails, the
  * driver removes it and starts another one. Each attempt that fails doubles the
- * time before the next. A reset, suspend or bus error removes the device, too, and
+ * time before the next. A reset, sleep or bus error removes the device, too, and
  * starts another one when it is over. The network interface stays meanwhile. Each
  * failure is reported to devlink, which says whether the driver may recover by itself.
  *
@@ -16,6 +16,7 @@
 #include <linux/delay.h>
 #include <linux/netlink.h>
 #include <linux/pci.h>
+#include <linux/suspend.h>
 #include <linux/slab.h>
 #include <linux/workqueue.h>
 
@@ -32,6 +33,8 @@
 #define RNIC_LONGEST_DELAY	(20 * HZ)
 /* For users of a device that has failed. */
 #define RNIC_USERS_PATIENCE	(4 * HZ)
+/* For a thread that is at the device when the machine goes down. */
+#define RNIC_SHUTDOWN_PATIENCE	(10 * HZ)
 /* A device that has worked for so long begins with the first delay again. */
 #define RNIC_LONG_LIFE		(60 * HZ)
 
@@ -50,6 +53,7 @@ struct rnic_function {
 	unsigned long delay;		/* jiffies, before the next try */
 	unsigned long next_try;		/* jiffies, if the work is pending */
 	struct delayed_work recover_work;
+	struct notifier_block sleep_notifier;
 };
 
 static void rnic_function_remove_netdev(struct rnic_function *function)
@@ -231,10 +235,10 @@ int rnic_function_return(struct rnic_function *function,
 	return ret;
 }
 
-/* What took the function away is over: it has to work in the end. */
-void rnic_function_return_or_retry(struct rnic_function *function)
+void rnic_function_return_or_retry(struct rnic_function *function,
+				   enum rnic_function_absence why)
 {
-	int ret = rnic_function_return(function, RNIC_ABSENT_PCI);
+	int ret = rnic_function_return(function, why);
 
 	if (!ret)
 		return;
@@ -243,9 +247,50 @@ void rnic_function_return_or_retry(struct rnic_function *function)
 	rnic_function_failed(function);
 }
 
+/*
+ * Users in the kernel let go with the help of threads that the machine's sleep
+ * freezes, nfsd's for one. So the device goes before that, and returns afterwards.
+ */
+static int rnic_function_sleep_event(struct notifier_block *nb,
+				     unsigned long event, void *data)
+{
+	struct rnic_function *function =
+		container_of(nb, struct rnic_function, sleep_notifier);
+
+	switch (event) {
+	case PM_SUSPEND_PREPARE:
+	case PM_HIBERNATION_PREPARE:
+	case PM_RESTORE_PREPARE:
+		rnic_function_leave(function, RNIC_ABSENT_SLEEP);
+		break;
+	case PM_POST_SUSPEND:
+	case PM_POST_HIBERNATION:
+	case PM_POST_RESTORE:
+		rnic_function_return_or_retry(function, RNIC_ABSENT_SLEEP);
+		break;
+	}
+	return NOTIFY_DONE;
+}
+
+/* False: a thread has been starting or stopping the device for too long. */
+static bool rnic_function_lock_soon(struct rnic_function *function)
+{
+	unsigned long deadline = jiffies + RNIC_SHUTDOWN_PATIENCE;
+
+	while (!mutex_trylock(&function->lock)) {
+		if (time_after(jiffies, deadline))
+			return false;
+		msleep(20);
+	}
+	return true;
+}
+
 void rnic_function_silence(struct rnic_function *function)
 {
-	mutex_lock(&function->lock);
+	if (!rnic_function_lock_soon(function)) {
+		pci_clear_master(function->pdev);
+		return;
+	}
 	function->absences |= RNIC_ABSENT_PCI;
 	if (function->dev) {
 		rnic_health_unwatch(function->dev);
@@ -329,14 +374,24 @@ struct rnic_function *rnic_function_create(struct pci_dev *pdev)
 	function->devlink = rnic_devlink_create(pdev, function);
 	if (IS_ERR(function->devlink)) {
 		ret = PTR_ERR(function->devlink);
-		kfree(function);
-		return ERR_PTR(ret);
+		goto err_free;
 	}
+	function->sleep_notifier.notifier_call = rnic_function_sleep_event;
+	ret = register_pm_notifier(&function->sleep_notifier);
+	if (ret)
+		goto err_devlink;
 	return function;
+
+err_devlink:
+	rnic_devlink_free(function->devlink);
+err_free:
+	kfree(function);
+	return ERR_PTR(ret);
 }
 
 void rnic_function_free(struct rnic_function *function)
 {
+	unregister_pm_notifier(&function->sleep_notifier);
 	rnic_function_remove_netdev(function);
 	rnic_devlink_free(function->devlink);
 	kfree(function);

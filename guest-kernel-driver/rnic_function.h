@@ -16,6 +16,7 @@ struct rnic_function;
 enum rnic_function_absence {
 	RNIC_ABSENT_PCI = 1 << 0,	/* not probed, asleep, in a reset */
 	RNIC_ABSENT_RELOAD = 1 << 1,	/* between the halves of a reload */
+	RNIC_ABSENT_SLEEP = 1 << 2,	/* the machine goes to sleep, or wakes */
 };
 
 /* What the driver knows. */
@@ -45,9 +46,10 @@ int rnic_function_return(struct rnic_function *function,
 /* With nothing on its way either that could start a device. */
 void rnic_function_leave_idle(struct rnic_function *function);
 /* If this fails the function is tried again and again. */
-void rnic_function_return_or_retry(struct rnic_function *function);
+void rnic_function_return_or_retry(struct rnic_function *function,
+				   enum rnic_function_absence why);
 
-/* At shutdown: the device stays, and does no more. */
+/* At shutdown: the device stays, and does no more. Waits for some seconds at most. */
 void rnic_function_silence(struct rnic_function *function);
 
 /* Takes its device, if any, out of service. */

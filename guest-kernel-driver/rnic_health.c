@@ -58,7 +58,7 @@ static void rnic_failure_work(struct work_struct *work)
 	unsigned long qpn;
 	void *qp;
 
-	schedule_work(&dev->flush_work);
+	queue_work(dev->health_wq, &dev->flush_work);
 	xa_for_each(&dev->qps, qpn, qp)
 		rnic_last_wqe_event(dev, qpn);
 	rnic_cm_abandon_all(dev);
@@ -77,20 +77,28 @@ static void rnic_health_work(struct work_struct *work)
 	rnic_cm_check(dev);
 	rnic_cqs_check(dev);
 	if (!rnic_failed(dev))
-		schedule_delayed_work(&dev->health_work, RNIC_HEALTH_INTERVAL);
+		rnic_health_watch(dev);
 }
 
-void rnic_health_init(struct rnic_dev *dev)
+int rnic_health_init(struct rnic_dev *dev)
 {
+	/* A disk behind this adapter may wait for a failure to be told. */
+	dev->health_wq = alloc_workqueue("rnic-health-%s",
+					 WQ_MEM_RECLAIM | WQ_UNBOUND, 0,
+					 pci_name(dev->pdev));
+	if (!dev->health_wq)
+		return -ENOMEM;
 	spin_lock_init(&dev->failure_lock);
 	INIT_WORK(&dev->failure_work, rnic_failure_work);
 	INIT_WORK(&dev->flush_work, rnic_flush_work);
 	INIT_DELAYED_WORK(&dev->health_work, rnic_health_work);
+	return 0;
 }
 
 void rnic_health_watch(struct rnic_dev *dev)
 {
-	schedule_delayed_work(&dev->health_work, RNIC_HEALTH_INTERVAL);
+	queue_delayed_work(dev->health_wq, &dev->health_work,
+			   RNIC_HEALTH_INTERVAL);
 }
 
 void rnic_health_unwatch(struct rnic_dev *dev)
@@ -102,6 +110,7 @@ void rnic_health_free(struct rnic_dev *dev)
 {
 	cancel_work_sync(&dev->failure_work);
 	cancel_work_sync(&dev->flush_work);
+	destroy_workqueue(dev->health_wq);
 }
 
 void rnic_health_check(struct rnic_dev *dev)
@@ -158,5 +167,5 @@ void rnic_fail(struct rnic_dev *dev, const char *why)
 		return;
 	dev_err(&dev->pdev->dev, "out of service: %s (health %u)\n", why,
 		health);
-	schedule_work(&dev->failure_work);
+	queue_work(dev->health_wq, &dev->failure_work);
 }

@@ -7,7 +7,7 @@
 
 #include "rnic.h"
 
-void rnic_health_init(struct rnic_dev *dev);
+int rnic_health_init(struct rnic_dev *dev);
 /* From now on the device is looked at now and then. */
 void rnic_health_watch(struct rnic_dev *dev);
 void rnic_health_unwatch(struct rnic_dev *dev);
@@ -29,7 +29,7 @@ void rnic_silence(struct rnic_dev *dev);
 static inline void rnic_health_flush(struct rnic_dev *dev)
 {
 	if (unlikely(rnic_failed(dev)))
-		schedule_work(&dev->flush_work);
+		queue_work(dev->health_wq, &dev->flush_work);
 }
 
 #endif /* RNIC_HEALTH_H */

@@ -47,6 +47,7 @@ static const struct ib_device_ops rnic_dev_ops = {
 	.destroy_cq = rnic_destroy_cq,
 	.destroy_qp = rnic_destroy_qp,
 	.destroy_srq = rnic_destroy_srq,
+	.device_group = &rnic_device_group,
 	.disassociate_ucontext = rnic_disassociate_ucontext,
 	.fill_res_cm_id_entry = rnic_fill_res_cm_id_entry,
 	.fill_res_cq_entry = rnic_fill_res_cq_entry,

@@ -51,7 +51,7 @@ static void rnic_reset_prepare(struct pci_dev *pdev)
 
 static void rnic_reset_done(struct pci_dev *pdev)
 {
-	rnic_function_return_or_retry(pci_get_drvdata(pdev));
+	rnic_function_return_or_retry(pci_get_drvdata(pdev), RNIC_ABSENT_PCI);
 }
 
 static pci_ers_result_t rnic_error_detected(struct pci_dev *pdev,
@@ -83,7 +83,10 @@ static const struct pci_error_handlers rnic_err_handler = {
 	.reset_done = rnic_reset_done,
 };
 
-/* A sleeping machine's device forgets, and the wire does not wait. */
+/*
+ * A sleeping machine's device forgets, and the wire does not wait. The device has gone
+ * before: see rnic_function_sleep_event().
+ */
 static int rnic_suspend(struct device *parent)
 {
 	rnic_function_leave_idle(dev_get_drvdata(parent));
@@ -92,7 +95,7 @@ static int rnic_suspend(struct device *parent)
 
 static int rnic_resume(struct device *parent)
 {
-	rnic_function_return_or_retry(dev_get_drvdata(parent));
+	rnic_function_return_or_retry(dev_get_drvdata(parent), RNIC_ABSENT_PCI);
 	return 0;
 }
 

@@ -284,10 +284,23 @@ static void rnic_get_stats64(struct net_device *netdev,
 	stats->rx_dropped = rx[RNIC_RX_NO_MEMORY];
 }
 
+/*
+ * The queue has been full for long. The host may be slow, so this is no failure; but a
+ * kick or an interrupt may have been lost.
+ */
+static void rnic_tx_timeout(struct net_device *netdev, unsigned int queue)
+{
+	struct rnic_netdev *nd = netdev_priv(netdev);
+
+	rnic_tx_kick(nd->dev, &nd->tx);
+	napi_schedule(&nd->napi);
+}
+
 static const struct net_device_ops rnic_netdev_ops = {
 	.ndo_open = rnic_netdev_open,
 	.ndo_stop = rnic_netdev_stop,
 	.ndo_start_xmit = rnic_start_xmit,
+	.ndo_tx_timeout = rnic_tx_timeout,
 	.ndo_set_rx_mode = rnic_set_rx_mode,
 	.ndo_change_mtu = rnic_change_mtu,
 	.ndo_get_stats64 = rnic_get_stats64,
@@ -359,6 +372,7 @@ static void rnic_netdev_setup(struct rnic_dev *dev, struct net_device *netdev)
 	INIT_WORK(&nd->rx_mode_work, rnic_rx_mode_work);
 	SET_NETDEV_DEV(netdev, &dev->pdev->dev);
 	eth_hw_addr_set(netdev, dev->mac);
+	netif_carrier_off(netdev);
 	netdev->max_mtu = dev->limits.mtu;
 	if (rnic_has(dev, RNIC_FEATURE_ETHERNET)) {
 		netdev->netdev_ops = &rnic_netdev_ops;
@@ -411,12 +425,12 @@ static int rnic_netdev_reopen(struct rnic_dev *dev)
 	netdev->max_mtu = dev->limits.mtu;
 	if (netif_running(netdev) && rnic_has(dev, RNIC_FEATURE_ETHERNET))
 		ret = rnic_netdev_open(netdev);
-	if (!ret)
-		netif_device_attach(netdev);
-	rtnl_unlock();
 	if (ret)
 		rnic_netdev_set_dev(nd, NULL);
-	else if (rnic_has(dev, RNIC_FEATURE_ETHERNET))
+	else
+		netif_device_attach(netdev);
+	rtnl_unlock();
+	if (!ret && rnic_has(dev, RNIC_FEATURE_ETHERNET))
 		schedule_work(&nd->rx_mode_work);
 	return ret;
 }

@@ -225,7 +225,8 @@ static int rnic_wqe_fast_register(const struct rnic_dev *dev,
 	};
 
 	/* None before ib_map_mr_sg(). */
-	if (!is_power_of_2(ibmr->page_size))
+	if (!is_power_of_2(ibmr->page_size) ||
+	    (wr->send_flags & IB_SEND_INLINE))
 		return -EINVAL;
 	wqe->head.opcode = RNIC_SQ_FAST_REGISTER;
 	rnic_wqe_add(wqe, &body, sizeof(body));

@@ -84,8 +84,8 @@ static u32 rnic_qp_enables(struct rnic_dev *dev,
 		enables |= RNIC_QP_BIND_WITHOUT_RIGHTS;
 	if (rnic_has(dev, RNIC_FEATURE_READ_LIST))
 		enables |= RNIC_QP_READ_LIST;
-	if (!user && rnic_has(dev, RNIC_FEATURE_STAG_ZERO |
-				   RNIC_FEATURE_FAST_REGISTER))
+	if (!user && (rnic_has(dev, RNIC_FEATURE_STAG_ZERO) ||
+		      rnic_has(dev, RNIC_FEATURE_FAST_REGISTER)))
 		enables |= RNIC_QP_PRIVILEGED;
 	return enables;
 }
@@ -342,13 +342,6 @@ static void rnic_qp_free(struct rnic_dev *dev, struct rnic_qp *qp)
 	rnic_qp_free_memory(dev, qp);
 }
 
-/* Its events were passed over while no thread could find it. */
-static int rnic_qp_stays(struct rnic_qp *qp)
-{
-	rnic_cm_abandon_start(qp);
-	return -EBUSY;
-}
-
 /*
  * The device may refuse if a process has windows bound to the QP, and the process
  * may hear of that. A QP that no owner would know of any more goes in any case.
@@ -359,11 +352,14 @@ static int rnic_qp_end(struct rnic_qp *qp, bool may_refuse)
 	int ret;
 
 	/* Its number is free for another QP as soon as the command is done. */
+	rnic_cm_qp_ends(qp);
 	xa_erase_irq(&dev->qps, qp->qpn);
 	ret = rnic_cmd_destroy_qp(dev, qp->qpn);
 	if (ret == -EBUSY && may_refuse && rnic_pd_has_windows(qp->ibqp.pd) &&
-	    !rnic_number_take(dev, &dev->qps, RNIC_RESOURCE_QP, qp->qpn, qp))
-		return rnic_qp_stays(qp);
+	    !rnic_number_take(dev, &dev->qps, RNIC_RESOURCE_QP, qp->qpn, qp)) {
+		rnic_cm_qp_stays(qp);
+		return -EBUSY;
+	}
 	if (ret)
 		rnic_fail(dev, "it would not destroy a queue pair");
 	rnic_cm_abandon(qp);

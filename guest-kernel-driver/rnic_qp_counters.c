@@ -37,6 +37,14 @@ static void rnic_qp_counter_take(struct rnic_dev *dev, struct rnic_qp *qp)
 	}
 }
 
+void rnic_qp_counters_update(struct rnic_dev *dev)
+{
+	struct rnic_qp *qp;
+
+	list_for_each_entry(qp, &dev->counted_qps, counted_entry)
+		rnic_qp_counter_take(dev, qp);
+}
+
 static int rnic_qp_counter_bind(struct rnic_dev *dev, struct rnic_qp *qp,
 				struct rdma_counter *counter)
 {

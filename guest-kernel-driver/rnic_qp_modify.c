@@ -40,6 +40,12 @@ static u8 rnic_qp_state_bit(struct rnic_qp *qp)
 	return BIT(info.state);
 }
 
+bool rnic_qp_has_no_stream(struct rnic_qp *qp)
+{
+	return rnic_qp_state_bit(qp) & (BIT(RNIC_QPS_IDLE) |
+					BIT(RNIC_QPS_ERROR));
+}
+
 void rnic_qp_leave_idle(struct rnic_qp *qp)
 {
 	mutex_lock(&qp->modify_lock);
@@ -143,6 +149,15 @@ static int rnic_qp_reset_attributes(struct rnic_qp *qp)
 	return rnic_cmd_modify_qp(dev, qp->qpn, &change);
 }
 
+/* What RESET makes of the driver's part. */
+static void rnic_qp_forget(struct rnic_qp *qp)
+{
+	rnic_qp_forget_posted(qp);
+	rnic_qp_forget_attributes(qp);
+	qp->idle_state = IB_QPS_RESET;
+	qp->direct = false;
+}
+
 /*
  * Of a device out of service: what ends the use of a QP succeeds. What is posted
  * is flushed as long as the QP is not reset.
@@ -154,9 +169,7 @@ static int rnic_qp_modify_failed(struct rnic_qp *qp,
 		return -EIO;
 	switch (attr->qp_state) {
 	case IB_QPS_RESET:
-		rnic_qp_forget_posted(qp);
-		rnic_qp_forget_attributes(qp);
-		qp->idle_state = IB_QPS_RESET;
+		rnic_qp_forget(qp);
 		return 0;
 	case IB_QPS_SQD:
 	case IB_QPS_SQE:
@@ -173,13 +186,9 @@ static int rnic_qp_reset(struct rnic_qp *qp)
 
 	if (!ret)
 		ret = rnic_qp_reset_attributes(qp);
-	if (ret)
-		return ret;
-	rnic_qp_forget_posted(qp);
-	rnic_qp_forget_attributes(qp);
-	qp->idle_state = IB_QPS_RESET;
-	qp->direct = false;
-	return 0;
+	if (!ret)
+		rnic_qp_forget(qp);
+	return ret;
 }
 
 /* Atomics that the device does not have are no reason to refuse other rights. */

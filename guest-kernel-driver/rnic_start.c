@@ -4,6 +4,7 @@
  */
 
 #include <linux/dma-mapping.h>
+#include <linux/etherdevice.h>
 #include <linux/iopoll.h>
 
 #include "rnic.h"
@@ -54,7 +55,6 @@ static int rnic_pci_init(struct rnic_dev *dev)
 				   RNIC_DOORBELL_PAGE_SIZE);
 	if (!dev->doorbells)
 		goto err_unmap;
-	pci_set_master(pdev);
 	/* For rnic_slot_reset(). */
 	pci_save_state(pdev);
 	return 0;
@@ -133,13 +133,17 @@ static int rnic_enable(struct rnic_dev *dev)
 	return ret;
 }
 
-static void rnic_read_mac(struct rnic_dev *dev)
+static int rnic_read_mac(struct rnic_dev *dev)
 {
 	u64 mac = rnic_read64(dev, RNIC_REG_MAC);
 	unsigned int i;
 
 	for (i = 0; i < ETH_ALEN; i++)
 		dev->mac[i] = mac >> (8 * i);
+	if (is_valid_ether_addr(dev->mac))
+		return 0;
+	dev_err(&dev->pdev->dev, "MAC address %pM is none\n", dev->mac);
+	return -ENODEV;
 }
 
 /* To a device that executes admin commands. */
@@ -150,9 +154,12 @@ static int rnic_hw_start(struct rnic_dev *dev)
 	ret = rnic_check_abi(dev);
 	if (!ret)
 		ret = rnic_reset(dev);
+	if (!ret)
+		ret = rnic_read_mac(dev);
 	if (ret)
 		return ret;
-	rnic_read_mac(dev);
+	/* Not before the reset: another kernel may have left it at work. */
+	pci_set_master(dev->pdev);
 	ret = rnic_admin_init(dev);
 	if (ret)
 		return ret;
@@ -250,8 +257,12 @@ struct rnic_dev *rnic_start(struct pci_dev *pdev,
 	dev->pdev = pdev;
 	dev->function = function;
 	dev->failure = failure;
+	ret = rnic_health_init(dev);
+	if (ret) {
+		ib_dealloc_device(&dev->ibdev);
+		return ERR_PTR(ret);
+	}
 	rnic_netdev_init(dev);
-	rnic_health_init(dev);
 	rnic_state_pages_init(dev);
 	rnic_ib_init(dev);
 	ret = rnic_pci_init(dev);

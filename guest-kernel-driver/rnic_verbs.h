@@ -97,6 +97,7 @@ enum rnic_cm_state {
 struct rnic_connection {
 	/* Held over an iw_cm event, so that events come in order. */
 	struct mutex lock;
+	bool ends;			/* its QP does, see rnic_qp_end() */
 	enum rnic_cm_state state;
 	struct iw_cm_id *cm_id;		/* referenced, unless NONE */
 	u64 cookie;			/* what the device's events must say */
@@ -178,6 +179,7 @@ int rnic_query_port(struct ib_device *ibdev, u32 port,
 int rnic_get_port_immutable(struct ib_device *ibdev, u32 port,
 			    struct ib_port_immutable *immutable);
 void rnic_get_dev_fw_str(struct ib_device *ibdev, char *str);
+extern const struct attribute_group rnic_device_group;
 
 /* rnic_restrack.c */
 int rnic_fill_res_qp_entry(struct sk_buff *msg, struct ib_qp *ibqp);
@@ -206,6 +208,8 @@ struct rnic_counter {
 #endif
 
 void rnic_qp_counters_init(struct rnic_dev *dev);
+/* All counters, with dev->counter_lock held. */
+void rnic_qp_counters_update(struct rnic_dev *dev);
 void rnic_counter_init(struct rdma_counter *counter);
 #ifdef RNIC_HAVE_COUNTER_BIND_PORT
 int rnic_counter_bind_qp(struct rdma_counter *counter, struct ib_qp *ibqp,
@@ -320,6 +324,8 @@ int rnic_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		   struct ib_udata *udata);
 /* Puts a QP that is in Idle in Error; one that is not stays as it is. */
 void rnic_qp_leave_idle(struct rnic_qp *qp);
+/* Whether it is in Idle or Error. */
+bool rnic_qp_has_no_stream(struct rnic_qp *qp);
 /* Puts a QP in Error whatever the device says of its state. */
 void rnic_qp_give_up(struct rnic_qp *qp);
 

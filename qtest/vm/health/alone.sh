@@ -197,5 +197,4 @@ echo "$function" >/sys/bus/pci/drivers/rnic/bind
 set_up_unbound
 works
 expect error 0 1
-dmesg | grep -E 'WARNING:|BUG:|possible circular|hung task' && fail "the kernel complains"
 signal over
