@@ -204,7 +204,8 @@ static int rnic_devlink_reload_down(struct devlink *devlink, bool netns_change,
 		return -EOPNOTSUPP;
 	}
 	/* Work that waits to report finds that there is nothing to do. */
-	rnic_function_leave(rnic_devlink->function, RNIC_ABSENT_RELOAD);
+	rnic_function_leave(rnic_devlink->function, RNIC_ABSENT_RELOAD,
+			    "it is reloaded");
 	return 0;
 }
 

@@ -4,9 +4,10 @@
  *
  * It has a device (rnic_start.c) while it can be used. When a device fails, the
  * driver removes it and starts another one. Each attempt that fails doubles the
- * time before the next. A reset, sleep or bus error removes the device, too, and
- * starts another one when it is over. The network interface stays meanwhile. Each
- * failure is reported to devlink, which says whether the driver may recover by itself.
+ * time before the next. Each failure is reported to devlink, which says whether the
+ * driver may recover by itself. A reset or bus error is a failure for the device's
+ * users. After that, as after a sleep, the driver starts another one. The network
+ * interface stays meanwhile.
  *
  * Locks, from the outside: the PCI device's, the devlink instance's,
  * rnic_function.lock, and all that starting and stopping takes (RTNL ...). Only
@@ -16,8 +17,8 @@
 #include <linux/delay.h>
 #include <linux/netlink.h>
 #include <linux/pci.h>
-#include <linux/suspend.h>
 #include <linux/slab.h>
+#include <linux/suspend.h>
 #include <linux/workqueue.h>
 
 #include "rnic.h"
@@ -47,6 +48,7 @@ struct rnic_function {
 	struct net_device *netdev;	/* of all its devices; NULL: none yet */
 	unsigned int absences;		/* RNIC_ABSENT_*; 0: there should be one */
 	bool reported;			/* a failure, and none has worked since */
+	bool interrupted;		/* the same of rnic_function_leave() */
 	u32 hw_version;
 	u32 abi_version;
 	unsigned long started;		/* jiffies, of dev */
@@ -82,6 +84,7 @@ static int rnic_function_start(struct rnic_function *function)
 	function->hw_version = rnic_read32(dev, RNIC_REG_HW_VERSION);
 	function->abi_version = rnic_read32(dev, RNIC_REG_ABI_VERSION);
 	function->reported = false;
+	function->interrupted = false;
 	rnic_devlink_set_healthy(function->devlink);
 	return 0;
 }
@@ -205,32 +208,43 @@ out:
 }
 
 void rnic_function_leave(struct rnic_function *function,
-			 enum rnic_function_absence why)
+			 enum rnic_function_absence why, const char *cause)
 {
 	mutex_lock(&function->lock);
 	function->absences |= why;
 	if (function->dev && !pci_device_is_present(function->pdev))
-		rnic_fail(function->dev, "it was pulled out");
+		cause = "it was pulled out";
+	if (function->dev && cause) {
+		rnic_fail(function->dev, cause);
+		function->interrupted = true;
+	}
+	mutex_unlock(&function->lock);
+	rnic_function_await_users(function);
+	mutex_lock(&function->lock);
 	rnic_function_stop(function);
 	mutex_unlock(&function->lock);
 }
 
-void rnic_function_leave_idle(struct rnic_function *function)
+void rnic_function_leave_idle(struct rnic_function *function, const char *cause)
 {
-	rnic_function_leave(function, RNIC_ABSENT_PCI);
+	rnic_function_leave(function, RNIC_ABSENT_PCI, cause);
 	cancel_delayed_work_sync(&function->recover_work);
 }
 
 int rnic_function_return(struct rnic_function *function,
 			 enum rnic_function_absence why)
 {
+	bool interrupted;
 	int ret = 0;
 
 	mutex_lock(&function->lock);
 	function->absences &= ~why;
 	function->delay = RNIC_FIRST_DELAY;
+	interrupted = function->interrupted;
 	if (!function->dev && !function->absences)
 		ret = rnic_function_start(function);
+	if (interrupted && !function->interrupted)
+		pci_info(function->pdev, "back in service\n");
 	mutex_unlock(&function->lock);
 	return ret;
 }
@@ -249,7 +263,8 @@ void rnic_function_return_or_retry(struct rnic_function *function,
 
 /*
  * Users in the kernel let go with the help of threads that the machine's sleep
- * freezes, nfsd's for one. So the device goes before that, and returns afterwards.
+ * freezes, nfsd's for one. So the device goes before that, and returns afterwards. It
+ * does not fail: a task that waits for a disk to come back could not be frozen.
  */
 static int rnic_function_sleep_event(struct notifier_block *nb,
 				     unsigned long event, void *data)
@@ -261,7 +276,7 @@ static int rnic_function_sleep_event(struct notifier_block *nb,
 	case PM_SUSPEND_PREPARE:
 	case PM_HIBERNATION_PREPARE:
 	case PM_RESTORE_PREPARE:
-		rnic_function_leave(function, RNIC_ABSENT_SLEEP);
+		rnic_function_leave(function, RNIC_ABSENT_SLEEP, NULL);
 		break;
 	case PM_POST_SUSPEND:
 	case PM_POST_HIBERNATION:
@@ -314,6 +329,7 @@ int rnic_function_recover_now(struct rnic_function *function,
 {
 	int ret = 0;
 
+	rnic_function_await_users(function);
 	mutex_lock(&function->lock);
 	if (rnic_function_has_failed(function))
 		rnic_function_stop(function);

@@ -36,15 +36,17 @@ void rnic_function_free(struct rnic_function *function);
 
 /*
  * There is no device for this reason too, or no longer. To leave takes the device
- * away; to return, when no reason is left, starts one. Both sleep.
+ * away, with a cause as if it had failed: users in the kernel go on with the next
+ * device then, and have some seconds to let go of this one. To return, when no reason
+ * is left, starts one. Both sleep.
  */
 void rnic_function_leave(struct rnic_function *function,
-			 enum rnic_function_absence why);
+			 enum rnic_function_absence why, const char *cause);
 int rnic_function_return(struct rnic_function *function,
 			 enum rnic_function_absence why);
 
-/* With nothing on its way either that could start a device. */
-void rnic_function_leave_idle(struct rnic_function *function);
+/* For RNIC_ABSENT_PCI, with nothing on its way either that could start a device. */
+void rnic_function_leave_idle(struct rnic_function *function, const char *cause);
 /* If this fails the function is tried again and again. */
 void rnic_function_return_or_retry(struct rnic_function *function,
 				   enum rnic_function_absence why);

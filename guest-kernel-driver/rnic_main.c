@@ -21,7 +21,7 @@ static int rnic_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 		return PTR_ERR(function);
 	ret = rnic_function_return(function, RNIC_ABSENT_PCI);
 	if (ret) {
-		rnic_function_leave_idle(function);
+		rnic_function_leave_idle(function, NULL);
 		rnic_function_free(function);
 		return ret;
 	}
@@ -33,7 +33,7 @@ static void rnic_remove(struct pci_dev *pdev)
 {
 	struct rnic_function *function = pci_get_drvdata(pdev);
 
-	rnic_function_leave_idle(function);
+	rnic_function_leave_idle(function, NULL);
 	pci_set_drvdata(pdev, NULL);
 	rnic_function_free(function);
 }
@@ -46,7 +46,7 @@ static void rnic_shutdown(struct pci_dev *pdev)
 
 static void rnic_reset_prepare(struct pci_dev *pdev)
 {
-	rnic_function_leave_idle(pci_get_drvdata(pdev));
+	rnic_function_leave_idle(pci_get_drvdata(pdev), "it is reset");
 }
 
 static void rnic_reset_done(struct pci_dev *pdev)
@@ -61,8 +61,7 @@ static pci_ers_result_t rnic_error_detected(struct pci_dev *pdev,
 
 	if (state == pci_channel_io_normal)
 		return PCI_ERS_RESULT_CAN_RECOVER;
-	rnic_function_fail(function, "its bus reports an error");
-	rnic_function_leave_idle(function);
+	rnic_function_leave_idle(function, "its bus reports an error");
 	return state == pci_channel_io_perm_failure ?
 	       PCI_ERS_RESULT_DISCONNECT : PCI_ERS_RESULT_NEED_RESET;
 }
@@ -89,7 +88,7 @@ static const struct pci_error_handlers rnic_err_handler = {
  */
 static int rnic_suspend(struct device *parent)
 {
-	rnic_function_leave_idle(dev_get_drvdata(parent));
+	rnic_function_leave_idle(dev_get_drvdata(parent), NULL);
 	return 0;
 }
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# The adapter fails, vanishes, is reset, rebound and replugged, each time in the middle
-# of a transfer of the kernel (NVMe) and of a program: what used it ends or goes on, no
-# task hangs, and an adapter that has failed is back in service by itself, within 10 s.
+# The adapter fails, vanishes, is reset, loses the link of its bus, is rebound and
+# replugged, each time in the middle of a transfer of the kernel (NVMe) and of a
+# program: what used it ends or goes on, no task hangs, and an adapter that has failed
+# is back in service by itself, within 10 s.
 
 . /usr/lib/rnic/lib.sh
 . /usr/lib/rnic/interrupted-traffic.sh
@@ -44,7 +45,7 @@ rebind() {
 # The host takes the adapter away and gives another one.
 replug() {
 	signal "replug-$cycle"
-	await "replugged-$cycle"
+	await "replug-$cycle-done"
 	unbound=$function
 	set_up_unbound
 }
@@ -53,12 +54,25 @@ await lent
 modprobe nvme-rdma || fail "no NVMe initiator"
 fails_by fatal signal fatal
 fails_by vanish signal vanish
+# The kernel resets the link below the port that reports it.
+bus_error() {
+	index=$(interface_index)
+	before=$(services_begun)
+	signal "bus-error-$cycle"
+	await "bus-error-$cycle-done"
+	eventually 20 is_back &&
+		same_interface "$step" "$index"
+}
+
 cycle=1
 while [ $cycle -le "$CYCLES" ]; do
 	returns_by "reset $cycle" function_reset
+	returns_by "bus error $cycle" bus_error
 	returns_by "rebind $cycle" rebind
 	returns_by "replug $cycle" replug
 	cycle=$((cycle + 1))
 done
-[ "$(services_begun)" = 2 ] || fail "the driver brought the device back too often"
+# The two failures, and each reset and bus error.
+[ "$(services_begun)" = $((2 + 2 * CYCLES)) ] ||
+	fail "the driver has brought the device back $(services_begun) times"
 signal over

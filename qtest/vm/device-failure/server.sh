@@ -5,4 +5,4 @@
 . /usr/lib/rnic/lib.sh
 . /usr/lib/rnic/interrupted-server.sh
 
-serve_interrupted $((240 + 60 * CYCLES))
+serve_interrupted $((240 + 80 * CYCLES))
