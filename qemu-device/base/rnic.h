@@ -188,6 +188,8 @@ struct RnicState {
     RnicObjectTable listeners;  /* RnicListener, connect/ */
     RnicObjectTable endpoints;  /* RnicEndpoint, connect/ */
     uint32_t incoming;          /* of endpoints, those that peers began */
+    GHashTable *requests;       /* connect/request.c: endpoints by number */
+    uint32_t last_request;      /* the number given last */
     RnicDirects *directs;       /* connect/direct.c; NULL: none yet */
     RnicTpt *tpt;               /* tpt/tpt.c */
     uint32_t queue_pages;       /* entries in use; guest/queue-memory.c */

@@ -8,6 +8,7 @@
 #include "hw/rnic/guest/bulk.h"
 #include "direct.h"
 #include "endpoint.h"
+#include "request.h"
 #include "hw/rnic/base/trace.h"
 
 IwarpMpaPolicy rnic_cm_policy(const RnicState *s, uint16_t ird, uint16_t ord)
@@ -161,7 +162,7 @@ enum rnic_admin_status rnic_cm_connect(RnicState *s,
 
 static RnicEndpoint *cm_requested_endpoint(RnicState *s, uint32_t number)
 {
-    RnicEndpoint *ep = rnic_table_get(&s->endpoints, number);
+    RnicEndpoint *ep = rnic_request_get(s, number);
 
     return ep && ep->state == RNIC_EP_REQUESTED ? ep : NULL;
 }

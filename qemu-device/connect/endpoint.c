@@ -11,6 +11,7 @@
 #include "qemu/main-loop.h"
 #include "qemu/timer.h"
 #include "endpoint.h"
+#include "request.h"
 #include "hw/rnic/capture/capture.h"
 #include "hw/rnic/fabric/linger.h"
 #include "hw/rnic/guest/event-queue.h"
@@ -108,6 +109,7 @@ void rnic_endpoint_free(RnicEndpoint *ep)
         ep->ops->freed(ep);
     }
     timer_free(ep->timer);
+    rnic_request_remove(ep->s, ep->request_number);
     ep->s->incoming -= ep->incoming;
     rnic_table_remove(&ep->s->endpoints, ep->number);
     g_free(ep);
@@ -176,7 +178,8 @@ static bool endpoint_post_request(RnicEndpoint *ep)
     struct rnic_cm_event event = endpoint_new_event(ep, RNIC_CM_CONNECT_REQUEST,
                                            RNIC_CM_OK);
 
-    event.endpoint = cpu_to_le32(ep->number);
+    ep->request_number = rnic_request_add(ep->s, ep);
+    event.endpoint = cpu_to_le32(ep->request_number);
     event.ird = cpu_to_le16(endpoint_wish(&ep->request, ep->request.ird));
     event.ord = cpu_to_le16(endpoint_wish(&ep->request, ep->request.ord));
     endpoint_add_private_data(&event, &ep->request);
@@ -188,8 +191,8 @@ static void endpoint_post_request_gone(RnicEndpoint *ep)
     struct rnic_cm_event event = endpoint_new_event(ep, RNIC_CM_REQUEST_GONE,
                                            RNIC_CM_RESET);
 
-    event.endpoint = cpu_to_le32(ep->number);
-    if (!rnic_cm_event_withdraw(ep->s, ep->number)) {
+    event.endpoint = cpu_to_le32(ep->request_number);
+    if (!rnic_cm_event_withdraw(ep->s, ep->request_number)) {
         rnic_cm_event_post(ep->s, &event);
     }
 }

@@ -67,6 +67,7 @@ typedef struct RnicEndpointOps {
 struct RnicEndpoint {
     RnicState *s;
     uint32_t number;
+    uint32_t request_number;    /* the guest's for it; 0: it knows of none */
     RnicEndpointState state;
     RnicFabricDial *dial;       /* until it has become a transport */
     RnicTransport *transport;

@@ -19,6 +19,7 @@
 #include "admin.h"
 #include "hw/rnic/capture/capture.h"
 #include "hw/rnic/connect/cm.h"
+#include "hw/rnic/connect/request.h"
 #include "hw/rnic/verbs/cq.h"
 #include "ethernet.h"
 #include "interrupt.h"
@@ -126,6 +127,7 @@ static void init_tables(RnicState *s)
     rnic_table_init(&s->qps, c->max_qp);
     rnic_table_init(&s->listeners, c->max_listeners);
     rnic_table_init(&s->endpoints, 2 * c->max_endpoints);
+    rnic_requests_init(s);
     rnic_tpt_init(s);
     qemu_mutex_init(&s->event_lock);
 }
@@ -139,6 +141,7 @@ static void cleanup_tables(RnicState *s)
     rnic_table_cleanup(&s->qps);
     rnic_table_cleanup(&s->listeners);
     rnic_table_cleanup(&s->endpoints);
+    rnic_requests_cleanup(s);
     rnic_tpt_cleanup(s);
     qemu_mutex_destroy(&s->event_lock);
 }

@@ -984,6 +984,39 @@ static void test_request_cut(void)
     connection_free(c);
 }
 
+/*
+ * The guest answers a request that is gone, but has not heard of that: the number is
+ * not that of a later request, however many there have been.
+ */
+static void test_request_numbers(void)
+{
+    Connection *c = connection_prepare(NULL);
+    WireMpa request = wire_mpa_request();
+    uint32_t listener;
+    uint16_t port = start_listening(c, &listener);
+    uint32_t first = 0;
+
+    for (int k = 0; k < 200; k++) {
+        uint32_t number = le32_to_cpu(await_request(c, 3, port,
+                                                    &request).endpoint);
+
+        if (!k) {
+            first = number;
+        } else {
+            g_assert_cmphex(number, !=, first);
+            g_assert_cmpuint(rnic_try_accept(c->r, first, &c->qp, 1, 1, 1,
+                                             NULL, 0), ==,
+                             RNIC_ST_INVALID_ENDPOINT);
+            g_assert_cmpuint(rnic_try_reject(c->r, first, NULL, 0), ==,
+                             RNIC_ST_INVALID_ENDPOINT);
+        }
+        wire_close(c->peer);
+        c->peer = NULL;
+        rnic_expect_cm(c->r, RNIC_CM_REQUEST_GONE);
+    }
+    connection_free(c);
+}
+
 /* The peer closes after each octet of an FPDU: half a message is an error. */
 static void test_fpdu_cut(void)
 {
@@ -1337,6 +1370,7 @@ int main(int argc, char **argv)
     qtest_add_func("rnic/cm/bad-requests", test_bad_requests);
     qtest_add_func("rnic/cm/reply-cut", test_reply_cut);
     qtest_add_func("rnic/cm/request-cut", test_request_cut);
+    qtest_add_func("rnic/cm/request-numbers", test_request_numbers);
     qtest_add_func("rnic/cm/fpdu-cut", test_fpdu_cut);
     qtest_add_func("rnic/cm/silent-responder", test_silent_responder);
     qtest_add_func("rnic/cm/silent-initiator", test_silent_initiator);
