@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# What the device does wrong with one connection is no other's harm: a command that the
-# end of one needs is answered late, and requests name another listener.
+# What is wrong with one connection is no other's harm: a program accepts a request
+# several times; a command that the end of one needs is answered late; requests name
+# another listener.
 
 . /usr/lib/rnic/lib.sh
 
@@ -45,6 +46,8 @@ wrong_listener() {
 	[ $accepted = 1 ] || fail "$accepted of the listeners have the request, not 1"
 }
 
+accept-again "$server" || fail "accept-again"
+eventually 30 nothing_left || fail "$(objects_left)"
 for port in 7174 7175 7176; do
 	rping -s -P -S 4096 -p $port >/tmp/server-$port 2>&1 &
 	eventually 20 serving $! $port || fail "rping does not listen on port $port"
