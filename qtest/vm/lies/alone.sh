@@ -236,15 +236,14 @@ run_lies() {
 # Several at a time.
 run_random_lies() {
 	awk -v seed="$SEED" -v count="$LIES" -f random-rules.awk >/tmp/random
-	at_once=5
 	from=1
 	while [ $from -le "$LIES" ]; do
-		sed -n "$from,$((from + at_once - 1))p" /tmp/random >/tmp/some
+		sed -n "$from,$((from + AT_ONCE - 1))p" /tmp/random >/tmp/some
 		begin "random lies of seed $SEED from $from"
 		cat /tmp/some
 		try_lies either rping "$(json_rules </tmp/some)" 3
 		end || rescue
-		from=$((from + at_once))
+		from=$((from + AT_ONCE))
 	done
 }
 
