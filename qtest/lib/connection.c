@@ -155,7 +155,7 @@ static void establish_passive(Connection *c, const ConnectionOptions *o)
     set_modes(c, false);
 }
 
-void connection_establish(Connection *c, const ConnectionOptions *options)
+void connection_connect(Connection *c, const ConnectionOptions *options)
 {
     const ConnectionOptions *o = options ? options : &defaults;
 
@@ -164,6 +164,11 @@ void connection_establish(Connection *c, const ConnectionOptions *options)
     } else {
         establish_active(c, o);
     }
+}
+
+void connection_establish(Connection *c, const ConnectionOptions *options)
+{
+    connection_connect(c, options);
     g_assert_cmpint(rnic_qp_state(c->r, &c->qp), ==, RNIC_QPS_RTS);
 }
 

@@ -59,6 +59,9 @@ Connection *connection_prepare_second(Connection *first,
 /* From Idle to RTS. */
 void connection_establish(Connection *c, const ConnectionOptions *options);
 
+/* The same; the QP may have left RTS at once, for what was posted in Idle. */
+void connection_connect(Connection *c, const ConnectionOptions *options);
+
 /* From Idle to RTS, two QPs of one device, with each other: @a connects. */
 void connection_pair(Connection *a, Connection *b);
 
