@@ -93,8 +93,10 @@ typedef uint16_t __be16;
 
 #define RNIC_MAGIC		0x43494e52	/* "RNIC" */
 #define RNIC_ABI_MAJOR		1
-#define RNIC_ABI_MINOR		3
+#define RNIC_ABI_MINOR		4
 #define RNIC_ABI_MINOR_TOS	3	/* the first with listen.tos, connect.tos */
+#define RNIC_ABI_MINOR_ABILITIES 4	/* the first with device_attr.abilities and
+					 * what follows it, shared_mr.mr_flags */
 #define RNIC_NO_VECTOR		0xffffffff
 
 /* 15:0 MSI-X vectors, 31:16 doorbell pages in BAR 2 */
@@ -894,7 +896,8 @@ struct rnic_admin_sqe {
 			__le64 va;
 			__le32 access;
 			__u8 key;
-			__u8 reserved[3];
+			__u8 mr_flags;		/* RNIC_MR_LOCAL_ONLY, or 0 */
+			__u8 reserved[2];
 		} shared_mr;
 		struct {	/* CM_LISTEN -> number */
 			__le64 cookie;
@@ -977,6 +980,11 @@ RNIC_ASSERT_SIZE(struct rnic_admin_sqe, 128);
 
 #define RNIC_MR_BLOCK_LIST		(1u << 0)
 #define RNIC_MR_REMOTE_ACCESS		(1u << 1)	/* RAF, V7.4-3 */
+/*
+ * Of REGISTER_SHARED_MR, where the Remote Access Flag is set unless this says no:
+ * before RNIC_ABI_MINOR_ABILITIES the command had neither.
+ */
+#define RNIC_MR_LOCAL_ONLY		(1u << 2)
 
 #define RNIC_REREGISTER_PD		(1u << 0)
 #define RNIC_REREGISTER_ACCESS		(1u << 1)
@@ -1062,9 +1070,23 @@ struct rnic_device_attr {
 	__le16 max_event_count;		/* of RNIC_CQ_MODIFY_MODERATION */
 	__le16 max_event_period;	/* microseconds */
 	__le32 clock_khz;		/* of RNIC_DB_CLOCK */
-	__le32 reserved[31];
+	/* Since RNIC_ABI_MINOR_ABILITIES, zero before: */
+	__le32 abilities;		/* RNIC_ABILITY_* */
+	__le64 min_block_size;		/* of RNIC_MR_BLOCK_LIST, octets; both 0 in */
+	__le64 max_block_size;		/* Page Mode */
+	__le32 list_mode;		/* RNIC_LIST_MODE_*, as opened */
+	__le32 reserved[25];
 };
 RNIC_ASSERT_SIZE(struct rnic_device_attr, 256);
+
+/* What V9.2.1.2-5 and -8 ask about. */
+#define RNIC_ABILITY_MODIFY_IRD		(1u << 0)	/* in Idle */
+#define RNIC_ABILITY_INCREASE_ORD	(1u << 1)	/* in Idle and RTS */
+#define RNIC_ABILITY_MODIFY_WRS		(1u << 2)	/* RNIC_FEATURE_RESIZE_QP */
+#define RNIC_ABILITY_CQ_OVERFLOW	(1u << 3)	/* it is detected */
+
+#define RNIC_LIST_MODE_PAGE		1
+#define RNIC_LIST_MODE_BLOCK		2	/* RNIC_FEATURE_BLOCK_LIST */
 
 /* In which order messages take WQEs from an S-RQ (6.3.5). */
 #define RNIC_SRQ_ORDER_ARRIVAL		1

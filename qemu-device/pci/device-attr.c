@@ -29,6 +29,26 @@ uint64_t rnic_device_features(const RnicState *s)
             ? RNIC_FEATURE_RDMAP_EXTENSIONS : 0);
 }
 
+static uint32_t device_abilities(const RnicState *s)
+{
+    return RNIC_ABILITY_MODIFY_IRD | RNIC_ABILITY_INCREASE_ORD |
+           (rnic_accepted(s, RNIC_FEATURE_RESIZE_QP) ? RNIC_ABILITY_MODIFY_WRS
+                                                     : 0) |
+           RNIC_ABILITY_CQ_OVERFLOW;
+}
+
+/* Of the mode that the device was opened in (V9.2.1.2-6). */
+static void fill_list_mode(const RnicState *s, struct rnic_device_attr *attr)
+{
+    if (rnic_accepted(s, RNIC_FEATURE_BLOCK_LIST)) {
+        attr->list_mode = cpu_to_le32(RNIC_LIST_MODE_BLOCK);
+        attr->min_block_size = cpu_to_le64(RNIC_BLOCK_MIN);
+        attr->max_block_size = cpu_to_le64(RNIC_BLOCK_MAX);
+    } else {
+        attr->list_mode = cpu_to_le32(RNIC_LIST_MODE_PAGE);
+    }
+}
+
 /* An EUI-64 made of the MAC. */
 static uint64_t system_guid(const RnicState *s)
 {
@@ -75,8 +95,10 @@ rnic_device_attr_query(RnicState *s, const struct rnic_admin_sqe *sqe)
         .max_event_period = cpu_to_le16(UINT16_MAX),
         .clock_khz = cpu_to_le32(RNIC_CQ_CLOCK_KHZ),
         .srq_order = cpu_to_le32(RNIC_SRQ_ORDER_ARRIVAL),
+        .abilities = cpu_to_le32(device_abilities(s)),
     };
 
+    fill_list_mode(s, &attr);
     return rnic_bulk_write(s, sqe, &attr, sizeof(attr));
 }
 

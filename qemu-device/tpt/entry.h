@@ -65,10 +65,6 @@ enum {
                          RNIC_ACCESS_REMOTE_ATOMIC,
 };
 
-/* Block sizes, octets. */
-#define RNIC_BLOCK_MIN          1
-#define RNIC_BLOCK_MAX          (1ULL << 40)
-
 static inline uint32_t rnic_stag_value(uint32_t index, uint8_t key)
 {
     return index << 8 | key;
@@ -155,6 +151,7 @@ bool rnic_access_valid(const RnicState *s, uint32_t access);
 /* V7.4-3: no remote right without the Remote Access Flag. */
 bool rnic_remote_access_ok(uint32_t access, bool flag);
 
+bool rnic_page_size_ok(uint8_t shift);
 /* The rules of 7.3.2 that need no list, and those that its form decides. */
 enum rnic_admin_status rnic_registration_form(const RnicRegistration *r);
 enum rnic_admin_status rnic_registration_fits(const RnicRegistration *r,

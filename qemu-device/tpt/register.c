@@ -72,14 +72,18 @@ enum rnic_admin_status rnic_registration_fits(const RnicRegistration *r,
     return RNIC_ST_OK;
 }
 
+bool rnic_page_size_ok(uint8_t shift)
+{
+    return shift <= 63 && (RNIC_PAGE_SIZES >> shift & 1);
+}
+
 static bool buffer_size_ok(const RnicRegistration *r)
 {
     if (r->block_size) {
         return r->block_size >= RNIC_BLOCK_MIN &&
                r->block_size <= RNIC_BLOCK_MAX;
     }
-    return r->pages.page_shift <= 63 &&
-           (RNIC_PAGE_SIZES >> r->pages.page_shift & 1);
+    return rnic_page_size_ok(r->pages.page_shift);
 }
 
 enum rnic_admin_status rnic_registration_form(const RnicRegistration *r)
@@ -498,6 +502,12 @@ enum rnic_admin_status rnic_tpt_reregister(RnicAdminRequest *q)
 
 /* ---------------------------------------------------------- shared */
 
+/* The Remote Access Flag. */
+static bool shared_remote(const RnicAdminRequest *q)
+{
+    return !(q->sqe.shared_mr.mr_flags & RNIC_MR_LOCAL_ONLY);
+}
+
 static enum rnic_admin_status shared_check(RnicAdminRequest *q,
                                            const RnicStag *source)
 {
@@ -505,13 +515,17 @@ static enum rnic_admin_status shared_check(RnicAdminRequest *q,
     uint32_t key = le32_to_cpu(q->sqe.shared_mr.stag) & 0xff;
     const RnicBuffer *buffer;
 
+    if (q->sqe.shared_mr.mr_flags & ~RNIC_MR_LOCAL_ONLY) {
+        return RNIC_ST_INVALID_MODIFIER;
+    }
     if (!rnic_is_region(source) || !source->valid || source->key != key) {
         return RNIC_ST_INVALID_STAG;
     }
     if (!q->pd) {
         return RNIC_ST_INVALID_PD;
     }
-    if (!rnic_access_valid(q->s, access)) {
+    if (!rnic_access_valid(q->s, access) ||
+        !rnic_remote_access_ok(access, shared_remote(q))) {
         return RNIC_ST_INVALID_ACCESS_RIGHTS;
     }
     buffer = source->buffer;
@@ -542,7 +556,7 @@ enum rnic_admin_status rnic_tpt_register_shared(RnicAdminRequest *q)
         return RNIC_ST_INSUFFICIENT_RESOURCES;
     }
     source->kind = RNIC_STAG_SHARED_MR;
-    region->remote_access = true;
+    region->remote_access = shared_remote(q);
     region->key = q->sqe.shared_mr.key;
     region->access = le32_to_cpu(q->sqe.shared_mr.access);
     region->base = region->access & RNIC_ACCESS_ZERO_BASED

@@ -23,6 +23,9 @@ typedef struct RnicDmaMap RnicDmaMap;
 
 /* Page sizes a region may use, as bits: 4 KiB to 1 TiB. */
 #define RNIC_PAGE_SIZES         0x000001fffffff000ULL
+/* Block sizes, octets. */
+#define RNIC_BLOCK_MIN          1
+#define RNIC_BLOCK_MAX          (1ULL << 40)
 /* Region lengths beyond this are refused. */
 #define RNIC_MAX_REGION         (1ULL << 46)
 /* Entries of the list of a region that is fast-registered. */

@@ -279,6 +279,95 @@ static void test_shared_refused(void)
     rnic_shows("V7.3.2.4-1 V7.3.2.4-3 V7.3.2.4-5 V7.2.1-11 V9.2.6.6-5");
 }
 
+static uint16_t share_with_flags(Rnic *r, uint32_t source, uint8_t flags,
+                                 StagRegion *region)
+{
+    struct rnic_admin_sqe sqe = rnic_command(RNIC_ADMIN_REGISTER_SHARED_MR);
+    struct rnic_admin_cqe cqe;
+    uint16_t status;
+
+    sqe.shared_mr.stag = cpu_to_le32(source);
+    sqe.shared_mr.pdn = cpu_to_le32(region->pd);
+    sqe.shared_mr.va = cpu_to_le64(region->va);
+    sqe.shared_mr.access = cpu_to_le32(region->access);
+    sqe.shared_mr.key = region->key;
+    sqe.shared_mr.mr_flags = flags;
+    status = rnic_admin(r, &sqe, &cqe);
+    region->stag = le32_to_cpu(cqe.number);
+    return status;
+}
+
+/* The octet at @to of @stag is @octet: a Send takes it along. */
+static void assert_sends(World *w, uint32_t stag, uint64_t to, uint8_t octet)
+{
+    RnicWr wr = connection_wr(w->c, RNIC_SQ_SEND, 77, 0, 1);
+    uint8_t got[1];
+
+    wr.sge[0].stag = cpu_to_le32(stag);
+    wr.sge[0].to = cpu_to_le64(to);
+    rnic_post_send(w->r, &w->c->qp, &wr);
+    wire_get_send(w->c->peer, WIRE_SEND, 1, got, 1);
+    g_assert_cmphex(got[0], ==, octet);
+    rnic_expect_cqe(w->r, &w->c->send_cq, 77, RNIC_WC_SUCCESS);
+}
+
+/* All that Register Shared MR takes, the Remote Access Flag as well. */
+static void test_shared_inputs(void)
+{
+    World w;
+    StagRegion source, local, remote;
+
+    world_init(&w);
+    source = stag_region(w.r, 2);
+    stag_register(w.r, &source);
+    local = source;
+    local.key = 0x5b;
+    for (unsigned access = 0; access < 16; access++) {
+        if (access & (RR | RW)) {
+            local.access = access | LR | LW;
+            g_assert_cmpuint(share_with_flags(w.r, source.stag,
+                                              RNIC_MR_LOCAL_ONLY, &local), ==,
+                             RNIC_ST_INVALID_ACCESS_RIGHTS);
+        }
+    }
+    local.access = LR | LW | ZB;
+    for (unsigned bit = 0; bit < 8; bit++) {
+        if (1u << bit != RNIC_MR_LOCAL_ONLY) {
+            g_assert_cmpuint(share_with_flags(w.r, source.stag, 1u << bit,
+                                              &local), ==,
+                             RNIC_ST_INVALID_MODIFIER);
+        }
+    }
+    g_assert_cmpint(stag_query_mr(w.r, source.stag).kind, ==, RNIC_STAG_MR);
+    g_assert_cmpuint(share_with_flags(w.r, source.stag, RNIC_MR_LOCAL_ONLY,
+                                      &local), ==, RNIC_ST_OK);
+    remote = source;
+    remote.key = 0x5c;
+    remote.va = source.va + 0x3000;
+    remote.pd = w.r->pd;
+    g_assert_cmpuint(share_with_flags(w.r, source.stag, 0, &remote), ==,
+                     RNIC_ST_OK);
+    g_assert_cmpuint(stag_query_mr(w.r, local.stag).remote_access, ==, 0);
+    g_assert_cmpuint(stag_query_mr(w.r, remote.stag).remote_access, ==, 1);
+    g_assert_cmphex(local.stag & 0xff, ==, 0x5b);
+    g_assert_cmphex(remote.stag & 0xff, ==, 0x5c);
+    g_assert_cmphex(local.stag >> 8, !=, source.stag >> 8);
+    g_assert_cmphex(remote.stag >> 8, !=, source.stag >> 8);
+    g_assert_cmphex(remote.stag >> 8, !=, local.stag >> 8);
+    /* The same octets, by both addressing types. */
+    assert_maps(&w, source.stag, source.va + 4097, source.bus[1] + 1);
+    assert_maps(&w, remote.stag, remote.va + 4097, source.bus[1] + 1);
+    rnic_mem_write(w.r, source.bus[1] + 1, "\x5d", 1);
+    assert_sends(&w, local.stag, 4097, 0x5d);
+    /* The peer may not use it: there is no right to. */
+    stag_peer_write_refused(w.c, local.stag, 0, 1, 0x1102);
+    stag_dealloc(w.r, local.stag);
+    stag_dealloc(w.r, remote.stag);
+    stag_dealloc(w.r, source.stag);
+    world_cleanup(&w);
+    rnic_shows("V9.2.6.6-1");
+}
+
 /* Always Valid: neither reregistered, fast-registered nor invalidated. */
 static void test_shared_for_ever(void)
 {
@@ -1426,6 +1515,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     qtest_add_func("rnic/region/shared", test_shared);
     qtest_add_func("rnic/region/shared-own", test_shared_own);
+    qtest_add_func("rnic/region/shared-inputs", test_shared_inputs);
     qtest_add_func("rnic/region/shared-refused", test_shared_refused);
     qtest_add_func("rnic/region/shared-for-ever", test_shared_for_ever);
     qtest_add_func("rnic/region/reregister", test_reregister);

@@ -1055,6 +1055,46 @@ static void test_fast_register_errors(void)
                "V9.5.2-17 V9.5.2-18 V9.5.2-19");
 }
 
+/*
+ * A size that is not offered: in Page Mode it is the page's, in Block Mode, which the
+ * cases above are in, the physical buffer's.
+ */
+static void test_fast_register_page_mode(void)
+{
+    static const uint8_t shifts[] = { 0, 11, 41, 63, 64, 255 };
+    ConnectionOptions page_mode = privileged;
+    Connection *c;
+    Region region;
+
+    page_mode.features_off = RNIC_FEATURE_BLOCK_LIST;
+    c = connection_new(&page_mode);
+    region = simple_region(c->r, 4);
+    for (unsigned i = 0; i < 2 * G_N_ELEMENTS(shifts); i++) {
+        bool block_mode = i >= G_N_ELEMENTS(shifts);
+        FastRegister wqe;
+
+        if (i == G_N_ELEMENTS(shifts)) {
+            connection_free(c);
+            c = connection_new(&privileged);
+            region = simple_region(c->r, 4);
+        }
+        region.stag = alloc_stag(c->r, c->r->pd, 4, 0, true);
+        wqe = fast_register(c->r, 5, &region);
+        wqe.args.pages.page_shift = shifts[i % G_N_ELEMENTS(shifts)];
+        rnic_store_wqe(c->r, &c->qp, &wqe, wqe.head.units);
+        rnic_ring_sq(c->r, &c->qp);
+        wire_expect_terminate(c->peer, 0);
+        rnic_expect_cqe(c->r, &c->send_cq, 5,
+                        block_mode ? RNIC_WC_INVALID_PBL_SIZE
+                                   : RNIC_WC_INVALID_PAGE_SIZE);
+        g_assert_cmpint(query_mr(c->r, region.stag).valid, ==, 0);
+        connection_recycle(c);
+        connection_establish(c, &privileged);
+    }
+    connection_free(c);
+    rnic_shows("V9.5.2-15 V9.3.1.1-19");
+}
+
 /* Not on a QP that is not privileged: neither Fast-Register nor STag zero. */
 static void test_not_privileged(void)
 {
@@ -1556,6 +1596,8 @@ int main(int argc, char **argv)
                    test_fast_register_chain);
     qtest_add_func("rnic/memory/fast-register-errors",
                    test_fast_register_errors);
+    qtest_add_func("rnic/memory/fast-register-page-mode",
+                   test_fast_register_page_mode);
     qtest_add_func("rnic/memory/not-privileged", test_not_privileged);
     qtest_add_func("rnic/memory/alloc-stag-refused", test_alloc_stag_refused);
     qtest_add_func("rnic/memory/invalidate-errors", test_invalidate_errors);
