@@ -52,6 +52,10 @@ rdma-core-tests: virtual-machines ## rdma-core's own tests, compared with a revi
 conformance: ## runs the tests and counts the requirements they show
 	@scripts/conformance $(ARGS)
 
+.PHONY: mutations
+mutations: qemu ## breaks the device in one place at a time; which test notices: docs/requirements/mutations.md
+	@scripts/mutate $(ARGS)
+
 .PHONY: bench
 bench: everything ## rnic next to siw, rxe and plain sockets: build/bench.txt, .json, .svg
 	@scripts/need-packages bench vm
