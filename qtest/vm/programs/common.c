@@ -27,6 +27,7 @@ double time_limit = 60;
 bool use_extended;
 uint64_t extra_wc_flags;
 uint32_t extra_cq_flags;
+int listen_backlog = 16;
 
 /* ------------------------------------------------------------ messages */
 
@@ -285,7 +286,7 @@ struct rdma_cm_id *listen_at(struct rdma_event_channel *channel,
 
 	if (rdma_bind_addr(id, at->ai_addr))
 		fail("rdma_bind_addr port %s: %s", port, strerror(errno));
-	if (rdma_listen(id, 16))
+	if (rdma_listen(id, listen_backlog))
 		fail("rdma_listen port %s: %s", port, strerror(errno));
 	freeaddrinfo(at);
 	return id;

@@ -85,6 +85,7 @@ struct rdma_cm_id *resolve(struct rdma_event_channel *channel,
 			   const char *host, const char *port, char *why);
 
 /* An id that listens at host:port; host may be NULL for any address. */
+extern int listen_backlog;	/* connect requests that may wait */
 struct rdma_cm_id *listen_at(struct rdma_event_channel *channel,
 			     const char *host, const char *port);
 
