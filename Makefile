@@ -43,6 +43,14 @@ test-newest-qemu: ## the same on the newest QEMU whose source the archive serves
 test-debug-kernel: ## the VM tests with a debug kernel (KASAN, lockdep, kmemleak, ...) in the guests
 	@scripts/run-tests --debug-kernel $(ARGS)
 
+.PHONY: fuzz
+fuzz: ## fuzzers of the engine and the fabric, SECONDS=600 together
+	@scripts/fuzz run $(or $(SECONDS),600) $(ARGS)
+
+.PHONY: coverage
+coverage: ## the device's tests and corpora with counted lines: shares of each folder
+	@scripts/coverage $(ARGS)
+
 .PHONY: rdma-core-tests
 rdma-core-tests: virtual-machines ## rdma-core's own tests, compared with a reviewed list
 	@scripts/need-packages vm

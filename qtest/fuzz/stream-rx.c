@@ -1,13 +1,6 @@
 /*
  * Fuzzer of the protocol engine: MPA start-up, the receive half, Terminate
  *
- * libFuzzer entry, built without QEMU:
- *
- *     mkdir -p DIR/hw && ln -sfn $PWD/qemu-device DIR/hw/rnic
- *     clang -g -O1 -fsanitize=fuzzer,address,undefined -iquote DIR \
- *         -DRNIC_HAVE_ISAL qtest/fuzz/stream-rx.c \
- *         qemu-device/iwarp/[a-z]*.c -lisal -o fuzz-stream-rx
- *
  * The first octet of the input chooses the mode, the second how the rest is
  * cut into pieces.  CRC errors are what a fuzzer hits first and learns nothing
  * from, so CRC mode is one choice among several.  A broken rule aborts.
@@ -15,9 +8,7 @@
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
 
-#include <stdlib.h>
-#include <string.h>
-
+#include "fuzz.h"
 #include "hw/rnic/iwarp/mpa-startup.h"
 #include "hw/rnic/iwarp/stream-rx.h"
 #include "hw/rnic/iwarp/stream-tx.h"
@@ -32,16 +23,7 @@ enum {
     MODE_REJECT = 0x40,     /* refuse the third segment */
 };
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 static uint8_t buffer[IWARP_RX_BUFFER_MIN];
-
-static void must(bool rule)
-{
-    if (!rule) {
-        abort();
-    }
-}
 
 /* A failed stream's Terminate has to be one that can be sent and read. */
 static void check_error(const IwarpRx *rx)
