@@ -14,7 +14,7 @@ from . import octets
 from .case import Case, Own, Terminate, check_end, check_good, check_terminate
 from .peer import FIN, RST, Wrong
 
-LOST = "RFC 5044 8, code 1, and RFC 5040 6.1: the LLP's end within an FPDU"
+LOST = "RFC 5044 8, code 1; RDMAC verbs 6.2.2.2, Bad LLP Close: 0x0207"
 LIMIT = "RFC 5044 7.1.2: the wait for a Request should be limited"
 BOUNDED = "RFC 5040 8.1.2: a peer cannot use up what others need"
 
@@ -208,7 +208,7 @@ def _floods():
         yield Case("flood", "Reads, responses are not read", Own("close"), BOUNDED,
                    lambda site, m=mode: _unread(site, m), (mode,))
     yield Case("flood", "more Reads than IRD", Own("Terminate 1/2/02"),
-               "RFC 5040 5.2.2: no buffer on QN 1",
+               "RFC 5040 6.1 and 5041 7.1: no buffer on QN 1",
                lambda site: _too_many_reads(site, "plain"), ("plain",))
     yield Case("flood", "40 connections at once", Own("all are served"), BOUNDED,
                lambda site: _crowd(site, 40, _leave_after_reply), ("plain",))
