@@ -39,7 +39,7 @@ static enum rnic_wc_status fast_register_status(enum rnic_admin_status status)
  * V9.5.2-15: in Page Mode it is the page size that is wrong, in Block Mode the
  * size of a physical buffer.
  */
-static enum rnic_wc_status wrong_size(const RnicState *s)
+static enum rnic_wc_status fast_register_wrong_size(const RnicState *s)
 {
     return rnic_accepted(s, RNIC_FEATURE_BLOCK_LIST)
            ? RNIC_WC_INVALID_PBL_SIZE : RNIC_WC_INVALID_PAGE_SIZE;
@@ -69,7 +69,7 @@ static enum rnic_wc_status fast_register_check(const RnicState *s,
         return RNIC_WC_INVALID_ACCESS_RIGHTS;
     }
     return rnic_page_size_ok(r->pages.page_shift) ? RNIC_WC_SUCCESS
-                                                  : wrong_size(s);
+                                                  : fast_register_wrong_size(s);
 }
 
 /* On success @pages is the caller's. */
