@@ -43,7 +43,6 @@ static void listener_accept(void *opaque, RnicTransport *t,
     RnicListener *listener = opaque;
     RnicEndpoint *ep = NULL;
 
-    rnic_capture_attach(listener->s, t, local, remote, false);
     if (listener->pending < listener->backlog) {
         ep = rnic_endpoint_new(listener->s, t, local, remote);
     }
@@ -52,6 +51,7 @@ static void listener_accept(void *opaque, RnicTransport *t,
         rnic_transport_abort(t);
         return;
     }
+    rnic_capture_attach(listener->s, t, local, remote, false);
     ep->listener = listener;
     ep->cookie = listener->cookie;
     listener->pending++;

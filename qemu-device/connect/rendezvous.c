@@ -97,7 +97,6 @@ static void rendezvous_accept(void *opaque, RnicTransport *t,
     RnicRendezvous *r = opaque;
     RnicEndpoint *ep = NULL;
 
-    rnic_capture_attach(r->s, t, local, remote, false);
     if (rendezvous_expects(r, remote)) {
         ep = rnic_endpoint_new(r->s, t, local, remote);
     }
@@ -106,6 +105,7 @@ static void rendezvous_accept(void *opaque, RnicTransport *t,
         rnic_transport_abort(t);
         return;
     }
+    rnic_capture_attach(r->s, t, local, remote, false);
     ep->ops = r->ops;
     ep->rendezvous = r;
     r->pending++;
