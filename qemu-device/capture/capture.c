@@ -9,6 +9,7 @@
 #include "qapi/visitor.h"
 #include "qemu/iov.h"
 #include "qemu/lockable.h"
+#include "qemu/main-loop.h"
 #include "qemu/timer.h"
 #include "qemu/units.h"
 #include "system/system.h"
@@ -24,15 +25,36 @@ enum {
     BUFFER_MAX = 1 * GiB,
     /* Blocks around packets, of those that are put at once. */
     BLOCKS_ROOM = 4096,
+
+    /* What the end may take: by the property, by unplug, of QEMU (all devices). */
+    END_SET_MS = 10000,
+    END_UNPLUG_MS = 2000,
+    END_EXIT_MS = 30000,
 };
 
 /* ----------------------------------------------------------------- packets */
+
+/*
+ * After a write error the capture is over, though its writer stays until the property is
+ * set: nothing is told to it any more.
+ */
+bool rnic_capture_runs(RnicCapture *c)
+{
+    if (!c->writer) {
+        return false;
+    }
+    if (rnic_capture_writer_failed(c->writer)) {
+        qatomic_set(&c->s->capturing, false);
+        return false;
+    }
+    return true;
+}
 
 /* Half of the buffer may be lost at its end. */
 bool rnic_capture_begin(RnicCapture *c, size_t octets)
 {
     octets += BLOCKS_ROOM;
-    if (rnic_capture_writer_failed(c->writer) ||
+    if (!rnic_capture_runs(c) ||
         !rnic_capture_writer_reserve(c->writer, octets)) {
         return false;
     }
@@ -148,32 +170,22 @@ void rnic_capture_write_note(RnicState *s, const char *format, ...)
     vsnprintf(text, sizeof(text), format, args);
     va_end(args);
     QEMU_LOCK_GUARD(&c->lock);
-    if (c->writer) {
+    if (rnic_capture_runs(c)) {
         rnic_capture_put_note(c, text);
     }
 }
 
 /* ----------------------------------------------------------- begin and end */
 
-static bool capture_start(RnicCapture *c, Error **errp)
+static void capture_use(RnicCapture *c, RnicCaptureWriter *writer,
+                        const RnicCaptureTarget *target)
 {
-    RnicCaptureTarget target = {
-        .file = c->file,
-        .buffer = c->buffer,
-        .snaplen = c->snaplen,
-        .size = c->size,
-        .files = c->files,
-    };
-    RnicCaptureWriter *writer = rnic_capture_writer_new(&target, errp);
     RnicTap *tap;
 
-    if (!writer) {
-        return false;
-    }
     trace_rnic_capture(c->file, c->snaplen, c->size, c->files, c->buffer);
     QEMU_LOCK_GUARD(&c->lock);
     c->writer = writer;
-    c->running = target;
+    c->running = *target;
     c->running.file = NULL;
     c->counts = (RnicCaptureCounts) { };
     c->file_octets = RNIC_PCAPNG_HEAD_MAX;
@@ -182,44 +194,76 @@ static bool capture_start(RnicCapture *c, Error **errp)
         rnic_tap_begin(tap);
     }
     qatomic_set(&c->s->capturing, true);
-    return true;
 }
 
-static void capture_stop(RnicCapture *c)
+static RnicCaptureTarget capture_target(const RnicCapture *c)
 {
-    RnicCaptureWriter *writer;
-    RnicCaptureCounts counts;
+    return (RnicCaptureTarget) {
+        .file = c->file,
+        .buffer = c->buffer,
+        .snaplen = c->snaplen,
+        .size = c->size,
+        .files = c->files,
+    };
+}
+
+/* The taps' writer is gone: it may still have to write.  NULL: there was none. */
+static RnicCaptureWriter *capture_detach(RnicCapture *c,
+                                         RnicCaptureCounts *counts)
+{
     RnicTap *tap;
 
-    WITH_QEMU_LOCK_GUARD(&c->lock) {
-        if (!c->writer) {
-            return;
-        }
-        qatomic_set(&c->s->capturing, false);
-        QLIST_FOREACH(tap, &c->taps, next) {
-            rnic_tap_end(tap);
-        }
-        writer = g_steal_pointer(&c->writer);
-        counts = c->counts;
+    QEMU_LOCK_GUARD(&c->lock);
+    if (!c->writer) {
+        return NULL;
     }
-    trace_rnic_capture_end(counts.received, counts.dropped);
-    rnic_capture_writer_end(writer, &counts);
+    qatomic_set(&c->s->capturing, false);
+    QLIST_FOREACH(tap, &c->taps, next) {
+        rnic_tap_end(tap);
+    }
+    *counts = c->counts;
+    trace_rnic_capture_end(counts->received, counts->dropped);
+    return g_steal_pointer(&c->writer);
+}
+
+static void capture_stop(RnicCapture *c, int64_t limit_ms)
+{
+    RnicCaptureCounts counts;
+    RnicCaptureWriter *writer = capture_detach(c, &counts);
+
+    if (writer) {
+        rnic_capture_writer_end(writer, &counts, limit_ms);
+    }
 }
 
 bool rnic_capture_realize(RnicState *s, Error **errp)
 {
-    return !s->capture->file || capture_start(s->capture, errp);
+    RnicCaptureTarget target = capture_target(s->capture);
+    RnicCaptureWriter *writer;
+
+    if (!target.file) {
+        return true;
+    }
+    writer = rnic_capture_writer_new(&target, errp);
+    if (writer) {
+        capture_use(s->capture, writer, &target);
+    }
+    return writer != NULL;
 }
 
 void rnic_capture_unrealize(RnicState *s)
 {
-    capture_stop(s->capture);
+    capture_stop(s->capture, END_UNPLUG_MS);
 }
 
-/* QEMU ends without taking its devices away. */
+/* QEMU ends without taking its devices away.  One device after the other. */
 static void capture_exit(Notifier *notifier, void *data)
 {
-    capture_stop(container_of(notifier, RnicCapture, exit));
+    static int64_t until;
+    int64_t now = get_clock() / SCALE_MS;
+
+    until = until ?: now + END_EXIT_MS;
+    capture_stop(container_of(notifier, RnicCapture, exit), until - now);
 }
 
 void rnic_capture_init(RnicState *s)
@@ -252,20 +296,68 @@ void rnic_capture_finalize(RnicState *s)
 
 static char *capture_get_file(Object *obj, Error **errp)
 {
-    return g_strdup(RNIC(obj)->capture->file ?: "");
+    RnicCapture *c = RNIC(obj)->capture;
+
+    QEMU_LOCK_GUARD(&c->lock);
+    return g_strdup(c->writer && !rnic_capture_runs(c) ? "" : c->file ?: "");
+}
+
+/*
+ * Both wait for a file, and the guest's processors need not: without the big lock, as
+ * device_add does (drain_call_rcu()).  Other threads may take the device away meanwhile,
+ * but not free it.
+ */
+static void capture_stop_unlocked(RnicCapture *c)
+{
+    RnicCaptureCounts counts;
+    RnicCaptureWriter *writer = capture_detach(c, &counts);
+
+    if (writer) {
+        bql_unlock();
+        rnic_capture_writer_end(writer, &counts, END_SET_MS);
+        bql_lock();
+    }
+}
+
+static RnicCaptureWriter *capture_open_unlocked(const RnicCaptureTarget *target,
+                                                Error **errp)
+{
+    RnicCaptureWriter *writer;
+
+    bql_unlock();
+    writer = rnic_capture_writer_new(target, errp);
+    bql_lock();
+    return writer;
+}
+
+static void capture_restart(RnicCapture *c, DeviceState *dev, Error **errp)
+{
+    RnicCaptureTarget target = capture_target(c);
+    RnicCaptureWriter *writer = capture_open_unlocked(&target, errp);
+
+    if (!writer) {
+        g_clear_pointer(&c->file, g_free);
+    } else if (!dev->realized) {
+        rnic_capture_writer_end(writer, &c->counts, 0);
+    } else {
+        capture_use(c, writer, &target);
+    }
 }
 
 /* Another file, or none: the one until now is complete. */
 static void capture_set_file(Object *obj, const char *file, Error **errp)
 {
     RnicCapture *c = RNIC(obj)->capture;
+    DeviceState *dev = DEVICE(obj);
 
-    capture_stop(c);
+    object_ref(obj);
+    capture_stop_unlocked(c);
     g_free(c->file);
     c->file = *file ? g_strdup(file) : NULL;
-    if (c->file && DEVICE(obj)->realized && !capture_start(c, errp)) {
-        g_clear_pointer(&c->file, g_free);
+    if (c->file && dev->realized) {
+        capture_restart(c, dev, errp);
     }
+    object_unref(obj);
 }
 
 typedef struct CaptureNumber {

@@ -354,10 +354,22 @@ static bool tap_starts_up(const RnicTap *tap)
            tap->way[1].fpdus.phase == RNIC_FPDUS_START_UP;
 }
 
+/* What a file that takes nothing more has left behind. */
+static void tap_drop_carry(RnicTap *tap)
+{
+    for (int sent = 0; sent < 2; sent++) {
+        RnicTapWay *way = &tap->way[sent];
+
+        way->next += way->carry_len;
+        way->carry_len = 0;
+    }
+}
+
 /* Capture is off: the tap has to look at the start-up only. */
 static void tap_idle(RnicTap *tap)
 {
     tap->old = true;
+    tap_drop_carry(tap);
     if (!tap_starts_up(tap)) {
         tap->way[0].place = tap->way[1].place = RNIC_TAP_LOST;
         qatomic_set(&tap->transport->tapped, false);
@@ -408,15 +420,17 @@ static void tap_octets(RnicTransportTap *t, bool sent, const struct iovec *iov,
     RnicTap *tap = container_of(t, RnicTap, tap);
     RnicTapWay *way = &tap->way[sent];
     bool starts_up = way->fpdus.phase == RNIC_FPDUS_START_UP;
+    bool runs;
 
     QEMU_LOCK_GUARD(&tap->capture->lock);
     if (tap->loop && !sent) {
         return;
     }
+    runs = rnic_capture_runs(tap->capture);
     if (starts_up) {
         tap_keep_start_up(way, iov, count, len);
     }
-    if (tap->capture->writer && !tap->twin) {
+    if (runs && !tap->twin) {
         tap_captured(tap, sent, iov, count, len);
     } else {
         tap_follow(tap, sent, iov, count, len);
@@ -424,7 +438,7 @@ static void tap_octets(RnicTransportTap *t, bool sent, const struct iovec *iov,
     if (starts_up && way->fpdus.phase != RNIC_FPDUS_START_UP) {
         tap_start_up_ended(tap, sent);
     }
-    if (!tap->capture->writer) {
+    if (!runs) {
         tap_idle(tap);
     }
 }
@@ -435,7 +449,7 @@ static void tap_place(RnicTransportTap *t, bool sent, size_t left, uint16_t pos)
     RnicTapWay *way = &tap->way[sent];
 
     QEMU_LOCK_GUARD(&tap->capture->lock);
-    if (way->place == RNIC_TAP_LOST && tap->capture->writer) {
+    if (way->place == RNIC_TAP_LOST && rnic_capture_runs(tap->capture)) {
         rnic_fpdus_place(&way->fpdus, pos);
         way->skip = left;
         way->place = left ? RNIC_TAP_SKIPS : RNIC_TAP_FOLLOWS;
@@ -476,7 +490,7 @@ static void tap_put_end(RnicTap *tap, bool sent, uint8_t flags, const char *why)
         return;
     }
     way->ended = true;
-    if (!tap->capture->writer || tap->twin) {
+    if (!rnic_capture_runs(tap->capture) || tap->twin) {
         return;
     }
     tap_put_carry(tap, sent);
@@ -500,7 +514,7 @@ static void tap_broken(RnicTap *tap, int error)
 
     tap->broken = true;
     snprintf(why, sizeof(why), "The connection is broken: %s", strerror(error));
-    if (tap->capture->writer && !tap->twin) {
+    if (rnic_capture_runs(tap->capture) && !tap->twin) {
         tap_put_carry(tap, true);
     }
     tap->way[false].ended = false;
@@ -535,7 +549,7 @@ static void tap_closed(RnicTransportTap *t, bool reset)
     RnicTap *tap = container_of(t, RnicTap, tap);
 
     WITH_QEMU_LOCK_GUARD(&tap->capture->lock) {
-        if (tap->capture->writer && !tap->twin) {
+        if (rnic_capture_runs(tap->capture) && !tap->twin) {
             tap_put_rest(tap);
         }
         if (reset && !(tap->way[0].ended && tap->way[1].ended)) {
@@ -664,7 +678,7 @@ static void tap_add(RnicTap *tap)
     }
     tap->transport->tap = &tap->tap;
     qatomic_set(&tap->transport->tapped, true);
-    if (c->writer && !tap->twin) {
+    if (rnic_capture_runs(c) && !tap->twin) {
         tap_begin_packet(tap, 0);
     }
 }
@@ -718,7 +732,7 @@ void rnic_capture_qp(RnicState *s, RnicTransport *t, uint32_t qpn)
     tap = container_of(t->tap, RnicTap, tap);
     QEMU_LOCK_GUARD(&s->capture->lock);
     tap->qpn = qpn;
-    if (s->capture->writer) {
+    if (rnic_capture_runs(s->capture)) {
         snprintf(text, sizeof(text), "QP 0x%x has the connection %s", qpn,
                  tap_name(tap, tap->initiator, name, sizeof(name)));
         rnic_capture_put_note(s->capture, text);

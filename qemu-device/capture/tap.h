@@ -87,6 +87,9 @@ struct RnicCapture {
 
 /* All that follows is for those with the lock. */
 
+/* Packets and notes are for a file. */
+bool rnic_capture_runs(RnicCapture *c);
+
 /*
  * There is room for @octets more, and they are for this file or for the next one,
  * which makes another epoch.  False: count what cannot be put as dropped.

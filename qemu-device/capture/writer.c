@@ -16,6 +16,7 @@
 #include "qemu/lockable.h"
 #include "qemu/thread.h"
 #include "qemu/timer.h"
+#include "file.h"
 #include "packet.h"
 #include "pcapng.h"
 #include "writer.h"
@@ -29,22 +30,35 @@ enum {
 
     RUN_MAX = 1024 * 1024,      /* octets of one write */
     POLL_MS = 50,
-    /* At the end: of a file that takes nothing, and of the main loop. */
+    OPEN_MS = 5000,
+    /* At the end: without progress, the thread's and the caller's. */
     STUCK_MS = 500,
-    END_MS = 2000,
+    PROGRESS_MS = 2000,
+    /* For the thread, which has been told to leave out the rest. */
+    LEAVE_MS = 500,
 };
+
+typedef enum WriterPhase {
+    WRITER_OPENS,
+    WRITER_RUNS,
+    WRITER_DONE,
+} WriterPhase;
 
 struct RnicCaptureWriter {
     QemuThread thread;
-    QemuSemaphore done;
     QemuMutex lock;             /* of what follows, up to the blank line */
-    QemuCond wake;
+    QemuCond wake;              /* the thread */
+    QemuCond told;              /* who waits for it */
+    WriterPhase phase;
+    Error *refused;             /* with DONE, before RUNS */
     uint64_t head;              /* octets put; in front of it is the reserved */
     uint64_t tail;              /* octets written */
+    uint64_t progress;          /* octets that the file has taken */
     bool ending;
-    bool failed;
+    bool leaving;               /* what is in the buffer is left out */
     RnicCaptureCounts counts;   /* with ending */
 
+    bool failed;                /* set by the thread; atomic */
     int refs;                   /* the thread's and the other threads' */
     size_t skip;                /* of the reserved: up to the buffer's end */
     uint8_t *buffer;
@@ -53,99 +67,23 @@ struct RnicCaptureWriter {
     int fd;                     /* the thread's, as is the rest */
     char *file;
     uint32_t snaplen;
+    bool ring;
     uint32_t files;
+    RnicCaptureCounts left_out; /* packets at the end, of the last file */
 };
 
-/* --------------------------------------------------------------- the file */
-
-static bool writer_check_file(int fd, const char *file, bool ring, Error **errp)
-{
-    struct stat st;
-
-    if (fstat(fd, &st) < 0) {
-        error_setg_errno(errp, errno, "capture: %s", file);
-        return false;
-    }
-    if (!S_ISREG(st.st_mode) && !S_ISFIFO(st.st_mode) && !S_ISCHR(st.st_mode)) {
-        error_setg(errp, "capture: %s is no file, FIFO or character device",
-                   file);
-        return false;
-    }
-    if (ring && !S_ISREG(st.st_mode)) {
-        error_setg(errp, "capture: %s is no regular file, so it has no "
-                   "capture-size", file);
-        return false;
-    }
-    if (!S_ISREG(st.st_mode)) {
-        return true;
-    }
-    if (st.st_uid != geteuid()) {
-        error_setg(errp, "capture: %s belongs to another user", file);
-        return false;
-    }
-    if (st.st_nlink > 1) {
-        error_setg(errp, "capture: %s has another name, too (a hard link)",
-                   file);
-        return false;
-    }
-    if (qemu_lock_fd(fd, 0, 0, true) == -EAGAIN) {
-        error_setg(errp, "capture: %s is in use by another capture", file);
-        return false;
-    }
-    if (fchmod(fd, 0600) < 0 || ftruncate(fd, 0) < 0) {
-        error_setg_errno(errp, errno, "capture: %s", file);
-        return false;
-    }
-    return true;
-}
-
-/* The users' data: for the user of QEMU only, and nowhere else by a link. */
-static int writer_open(const char *file, bool ring, Error **errp)
-{
-    int fd = RETRY_ON_EINTR(open(file, O_WRONLY | O_CREAT | O_NONBLOCK |
-                                 O_NOFOLLOW | O_NOCTTY | O_CLOEXEC, 0600));
-
-    if (fd < 0) {
-        error_setg_errno(errp, errno, "capture: cannot open %s%s", file,
-                         errno == ELOOP ? ", a symbolic link" :
-                         errno == ENXIO ? ", which nothing reads" : "");
-        return -1;
-    }
-    if (!writer_check_file(fd, file, ring, errp)) {
-        close(fd);
-        return -1;
-    }
-    return fd;
-}
-
-static char *writer_old_name(const RnicCaptureWriter *w, uint32_t age)
-{
-    return age ? g_strdup_printf("%s.%u", w->file, age) : g_strdup(w->file);
-}
-
-/* FILE.1 becomes FILE.2, and FILE becomes FILE.1. */
-static bool writer_age_files(RnicCaptureWriter *w, Error **errp)
-{
-    for (uint32_t age = w->files - 1; age > 0; age--) {
-        g_autofree char *from = writer_old_name(w, age - 1);
-        g_autofree char *to = writer_old_name(w, age);
-
-        if (rename(from, to) < 0 && errno != ENOENT) {
-            error_setg_errno(errp, errno, "capture: cannot rename %s", from);
-            return false;
-        }
-    }
-    return true;
-}
-
 /* ------------------------------------------------------------- the thread */
+
+static int64_t writer_now(void)
+{
+    return get_clock() / SCALE_MS;
+}
 
 static void writer_fail(RnicCaptureWriter *w, Error *err)
 {
     trace_rnic_err_capture(w->file, error_get_pretty(err));
     error_report_err(err);
-    QEMU_LOCK_GUARD(&w->lock);
-    w->failed = true;
+    qatomic_set(&w->failed, true);
 }
 
 static bool writer_is_ending(RnicCaptureWriter *w)
@@ -154,11 +92,23 @@ static bool writer_is_ending(RnicCaptureWriter *w)
     return w->ending;
 }
 
+static bool writer_is_leaving(RnicCaptureWriter *w)
+{
+    QEMU_LOCK_GUARD(&w->lock);
+    return w->leaving;
+}
+
+static void writer_made_progress(RnicCaptureWriter *w, size_t octets)
+{
+    QEMU_LOCK_GUARD(&w->lock);
+    w->progress += octets;
+}
+
 /* False: what the file is takes nothing, and the capture is over. */
 static bool writer_await_room(RnicCaptureWriter *w, int64_t *stuck_since)
 {
     struct pollfd p = { .fd = w->fd, .events = POLLOUT };
-    int64_t now = get_clock() / SCALE_MS;
+    int64_t now = writer_now();
 
     if (poll(&p, 1, POLL_MS) > 0 || !writer_is_ending(w)) {
         *stuck_since = now;
@@ -169,7 +119,7 @@ static bool writer_await_room(RnicCaptureWriter *w, int64_t *stuck_since)
 
 static void writer_put(RnicCaptureWriter *w, const uint8_t *octets, size_t len)
 {
-    int64_t stuck_since = get_clock() / SCALE_MS;
+    int64_t stuck_since = writer_now();
     Error *err = NULL;
 
     while (len && !w->failed) {
@@ -178,6 +128,7 @@ static void writer_put(RnicCaptureWriter *w, const uint8_t *octets, size_t len)
         if (n >= 0) {
             octets += n;
             len -= n;
+            writer_made_progress(w, n);
             continue;
         }
         if (errno != EAGAIN) {
@@ -210,6 +161,29 @@ static void writer_put_counts(RnicCaptureWriter *w,
                                       counts->received, counts->dropped));
 }
 
+/*
+ * The file that was current keeps its lock until it has another name: nobody else's
+ * capture can begin in it.
+ */
+static bool writer_renew_file(RnicCaptureWriter *w, Error **errp)
+{
+    int old = w->fd;
+
+    if (w->files == 1) {
+        if (lseek(old, 0, SEEK_SET) < 0) {
+            error_setg_errno(errp, errno, "capture: %s", w->file);
+            return false;
+        }
+        return rnic_capture_file_clear(old, w->file, errp);
+    }
+    if (!rnic_capture_file_age(w->file, w->files, errp)) {
+        return false;
+    }
+    w->fd = rnic_capture_file_open(w->file, true, errp);
+    close(old);
+    return w->fd >= 0 && rnic_capture_file_clear(w->fd, w->file, errp);
+}
+
 static void writer_change_file(RnicCaptureWriter *w, const uint8_t *mark)
 {
     RnicCaptureCounts counts;
@@ -220,12 +194,10 @@ static void writer_change_file(RnicCaptureWriter *w, const uint8_t *mark)
     }
     memcpy(&counts, mark + 8, sizeof(counts));
     writer_put_counts(w, &counts);
-    close(w->fd);
-    w->fd = -1;
-    if (writer_age_files(w, &err)) {
-        w->fd = writer_open(w->file, true, &err);
+    if (w->failed) {
+        return;
     }
-    if (w->fd < 0) {
+    if (!writer_renew_file(w, &err)) {
         writer_fail(w, err);
         return;
     }
@@ -276,6 +248,28 @@ static size_t writer_take(RnicCaptureWriter *w, uint64_t tail, size_t len)
     }
 }
 
+/* The same, but nothing goes to the file: its statistics have to say so. */
+static size_t writer_leave_out(RnicCaptureWriter *w, uint64_t tail)
+{
+    size_t at = tail % w->size;
+    const uint8_t *from = w->buffer + at;
+    RnicCaptureCounts counts;
+
+    switch (ldl_le_p(from)) {
+    case MARK_WRAP:
+        return w->size - at;
+    case MARK_NEXT_FILE:
+        /* There is no next one: these packets count here as well. */
+        memcpy(&counts, from + 8, sizeof(counts));
+        w->left_out.received += counts.received;
+        w->left_out.dropped += counts.dropped;
+        return NEXT_FILE_LEN;
+    default:
+        w->left_out.dropped++;
+        return ldl_le_p(from + RNIC_PCAPNG_AT_LENGTH);
+    }
+}
+
 /* Octets that are there, once there are any; 0: the end. */
 static size_t writer_await(RnicCaptureWriter *w)
 {
@@ -291,65 +285,146 @@ static void writer_unref(RnicCaptureWriter *w)
     if (qatomic_fetch_dec(&w->refs) > 1) {
         return;
     }
-    qemu_sem_destroy(&w->done);
+    qemu_cond_destroy(&w->told);
     qemu_cond_destroy(&w->wake);
     qemu_mutex_destroy(&w->lock);
+    error_free(w->refused);
     g_free(w->buffer);
     g_free(w->file);
     g_free(w);
 }
 
-static void *writer_thread(void *opaque)
+static void writer_tell(RnicCaptureWriter *w, WriterPhase phase, Error *refused)
 {
-    RnicCaptureWriter *w = opaque;
+    QEMU_LOCK_GUARD(&w->lock);
+    w->phase = phase;
+    w->refused = refused;
+    qemu_cond_signal(&w->told);
+}
+
+/* False: the file is not to be written, or nobody waits for it any more. */
+static bool writer_begin(RnicCaptureWriter *w)
+{
+    Error *err = NULL;
+
+    w->fd = rnic_capture_file_open(w->file, w->ring, &err);
+    if (w->fd >= 0 && !writer_is_ending(w) &&
+        rnic_capture_file_clear(w->fd, w->file, &err)) {
+        writer_tell(w, WRITER_RUNS, NULL);
+        return true;
+    }
+    if (w->fd >= 0) {
+        close(w->fd);
+    }
+    writer_tell(w, WRITER_DONE, err);
+    return false;
+}
+
+static void writer_write(RnicCaptureWriter *w)
+{
     size_t len;
 
-    writer_put_head(w);
     while ((len = writer_await(w))) {
-        size_t taken = writer_take(w, w->tail, len);
+        size_t taken = writer_is_leaving(w) ? writer_leave_out(w, w->tail)
+                                            : writer_take(w, w->tail, len);
 
         QEMU_LOCK_GUARD(&w->lock);
         w->tail += taken;
     }
-    writer_put_counts(w, &w->counts);
+}
+
+static void writer_finish(RnicCaptureWriter *w)
+{
+    RnicCaptureCounts counts = w->counts;
+
+    counts.received += w->left_out.received;
+    counts.dropped += w->left_out.dropped;
+    writer_put_counts(w, &counts);
+    if (w->left_out.dropped && !w->failed) {
+        warn_report("capture: %s has not been written in time; the statistics "
+                    "at its end count the packets that are lost", w->file);
+    }
     if (w->fd >= 0) {
         close(w->fd);
     }
-    qemu_sem_post(&w->done);
+    writer_tell(w, WRITER_DONE, NULL);
+}
+
+/* QEMU has its threads made with all signals blocked, SIGPIPE and SIGXFSZ too. */
+static void *writer_thread(void *opaque)
+{
+    RnicCaptureWriter *w = opaque;
+
+    if (writer_begin(w)) {
+        writer_put_head(w);
+        writer_write(w);
+        writer_finish(w);
+    }
     writer_unref(w);
     return NULL;
 }
 
 /* ------------------------------------------------------ the other threads */
 
-RnicCaptureWriter *rnic_capture_writer_new(const RnicCaptureTarget *target,
-                                           Error **errp)
+static RnicCaptureWriter *writer_create(const RnicCaptureTarget *target,
+                                        Error **errp)
 {
-    int fd = writer_open(target->file, target->size > 0, errp);
-    RnicCaptureWriter *w;
+    RnicCaptureWriter *w = g_new0(RnicCaptureWriter, 1);
 
-    if (fd < 0) {
-        return NULL;
-    }
-    w = g_new0(RnicCaptureWriter, 1);
     w->size = ROUND_DOWN(target->buffer, 4);
     w->buffer = g_try_malloc(w->size);
     if (!w->buffer) {
         error_setg(errp, "capture: no memory for capture-buffer");
-        close(fd);
         g_free(w);
         return NULL;
     }
     w->refs = 2;
-    w->fd = fd;
+    w->fd = -1;
     w->file = g_strdup(target->file);
     w->snaplen = target->snaplen;
+    w->ring = target->size > 0;
     w->files = target->files;
     qemu_mutex_init(&w->lock);
     qemu_cond_init(&w->wake);
-    qemu_sem_init(&w->done, 0);
+    qemu_cond_init(&w->told);
     qemu_thread_create(&w->thread, "rnic-capture", writer_thread, w,
                        QEMU_THREAD_DETACHED);
+    return w;
+}
+
+/* With the lock: the file is open. */
+static bool writer_await_open(RnicCaptureWriter *w, Error **errp)
+{
+    int64_t until = writer_now() + OPEN_MS;
+
+    while (w->phase == WRITER_OPENS && writer_now() < until) {
+        qemu_cond_timedwait(&w->told, &w->lock, POLL_MS);
+    }
+    if (w->phase == WRITER_OPENS) {
+        error_setg(errp, "capture: %s does not answer", w->file);
+        w->ending = true;
+    } else if (w->phase == WRITER_DONE) {
+        error_propagate(errp, g_steal_pointer(&w->refused));
+    }
+    return w->phase == WRITER_RUNS;
+}
+
+RnicCaptureWriter *rnic_capture_writer_new(const RnicCaptureTarget *target,
+                                           Error **errp)
+{
+    RnicCaptureWriter *w = writer_create(target, errp);
+    bool open;
+
+    if (!w) {
+        return NULL;
+    }
+    WITH_QEMU_LOCK_GUARD(&w->lock) {
+        open = writer_await_open(w, errp);
+    }
+    if (!open) {
+        writer_unref(w);
+        return NULL;
+    }
     return w;
 }
 
@@ -398,18 +473,53 @@ bool rnic_capture_writer_next_file(RnicCaptureWriter *w,
 
 bool rnic_capture_writer_failed(RnicCaptureWriter *w)
 {
-    QEMU_LOCK_GUARD(&w->lock);
-    return w->failed;
+    return qatomic_read(&w->failed);
+}
+
+/* With the lock: as long as the file takes something, and not longer than @until. */
+static void writer_await_progress(RnicCaptureWriter *w, int64_t until)
+{
+    uint64_t progress = w->progress;
+    int64_t now = writer_now(), stuck_since = now;
+
+    while (w->phase != WRITER_DONE && now < until &&
+           now - stuck_since < PROGRESS_MS) {
+        qemu_cond_timedwait(&w->told, &w->lock, POLL_MS);
+        now = writer_now();
+        if (w->progress != progress) {
+            progress = w->progress;
+            stuck_since = now;
+        }
+    }
+}
+
+/* With the lock: have the rest left out, and leave the thread alone if it cannot. */
+static void writer_await_leaving(RnicCaptureWriter *w)
+{
+    int64_t until = writer_now() + LEAVE_MS;
+
+    w->leaving = true;
+    while (w->phase != WRITER_DONE && writer_now() < until) {
+        qemu_cond_timedwait(&w->told, &w->lock, POLL_MS);
+    }
+    if (w->phase != WRITER_DONE) {
+        warn_report("capture: %s does not answer; it may lack %" PRIu64
+                    " octets at its end", w->file, w->head - w->tail);
+    }
 }
 
 void rnic_capture_writer_end(RnicCaptureWriter *w,
-                             const RnicCaptureCounts *counts)
+                             const RnicCaptureCounts *counts,
+                             int64_t limit_ms)
 {
     WITH_QEMU_LOCK_GUARD(&w->lock) {
         w->counts = *counts;
         w->ending = true;
         qemu_cond_signal(&w->wake);
+        writer_await_progress(w, writer_now() + limit_ms);
+        if (w->phase != WRITER_DONE) {
+            writer_await_leaving(w);
+        }
     }
-    qemu_sem_timedwait(&w->done, END_MS);
     writer_unref(w);
 }

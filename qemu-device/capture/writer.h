@@ -2,8 +2,8 @@
  * rnic: the writer of a capture, a bounded buffer and a thread
  *
  * Blocks of a pcapng file go into the buffer, one thread at a time; the writer's own
- * thread puts them into the file.  Nothing here waits for the file but that thread,
- * and rnic_capture_writer_end() for a bounded time.
+ * thread opens the file and puts them there.  Nothing here waits for the file but
+ * that thread, and the two functions for begin and end, for a bounded time.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -27,7 +27,10 @@ typedef struct RnicCaptureCounts {
     uint64_t dropped;           /* of them */
 } RnicCaptureCounts;
 
-/* Opens the file.  NULL with *@errp. */
+/*
+ * Has the file opened, and waits for that up to 5 s.  NULL with *@errp; a thread whose
+ * file has not answered by then ends by itself when it does.
+ */
 RnicCaptureWriter *rnic_capture_writer_new(const RnicCaptureTarget *target,
                                            Error **errp);
 
@@ -46,10 +49,13 @@ bool rnic_capture_writer_next_file(RnicCaptureWriter *w,
 bool rnic_capture_writer_failed(RnicCaptureWriter *w);
 
 /*
- * Write what is in the buffer and close the file.  If the file takes nothing, what
- * is left is lost.  The writer is gone, though its thread may go on for a moment.
+ * Write what is in the buffer and close the file.  Waits as long as the file takes
+ * something within each 2 s, and up to @limit_ms in all; then the rest is left out, and
+ * a warning says so.  The writer is gone, though the thread of one whose file does not
+ * answer goes on until it does.
  */
 void rnic_capture_writer_end(RnicCaptureWriter *w,
-                             const RnicCaptureCounts *counts);
+                             const RnicCaptureCounts *counts,
+                             int64_t limit_ms);
 
 #endif /* HW_RNIC_CAPTURE_WRITER_H */

@@ -556,6 +556,38 @@ static void test_ring(void)
     capture_free(&capture);
 }
 
+/* Of one file: it begins anew, and its name stays. */
+static void test_ring_of_one(void)
+{
+    Capture capture = capture_new();
+    g_autofree char *second = g_strdup_printf("%s.1", capture.path);
+    g_autofree char *properties =
+        capturing(&capture, ",capture-size=1M,capture-files=1");
+    Connection *c = connection_new(&(ConnectionOptions) {
+        .properties = properties });
+    size_t start_up, tail;
+    CaptureStream *s;
+    CaptureFile *file;
+
+    for (unsigned i = 1; i <= 12; i++) {
+        send_out(c, i, LARGE);
+    }
+    set_file(c->r, "");
+    g_assert_false(g_file_test(second, G_FILE_TEST_EXISTS));
+    file = capture_file_read(capture.path);
+    g_assert_true(file->complete);
+    g_assert_cmpuint(file->octets->len, <=, MIB);
+    s = capture_stream(file, true);
+    start_up = START_UP_HEAD + lduw_be_p(capture.got->data + 18);
+    tail = s->octets->len - start_up;
+    g_assert_cmpmem(s->octets->data + start_up, tail,
+                    capture.got->data + capture.got->len - tail, tail);
+    capture_stream_free(s);
+    capture_file_free(file);
+    connection_free(c);
+    capture_free(&capture);
+}
+
 /* -------------------------------------------------- a file that is too slow */
 
 /* Reads a FIFO to its end. */
@@ -686,17 +718,73 @@ static void test_stuck_fifo(void)
     capture_free(&capture);
 }
 
-/* /dev/full takes nothing: the capture ends, the device goes on. */
+static char *get_file(Rnic *r)
+{
+    QDict *answer = qtest_qmp(r->qts, "{ 'execute': 'qom-get', 'arguments': { "
+                              "'path': '/machine/peripheral/nic', "
+                              "'property': 'capture' } }");
+    char *file = g_strdup(qdict_get_str(answer, "return"));
+
+    qobject_unref(answer);
+    return file;
+}
+
+static bool is_file(Rnic *r, const char *want)
+{
+    g_autofree char *file = get_file(r);
+
+    return g_str_equal(file, want);
+}
+
+/* Packets that have been left out of the only capture until now. */
+static unsigned long dropped(const char *log)
+{
+    g_autofree char *text = NULL;
+    const char *at;
+
+    g_assert_true(g_file_get_contents(log, &text, NULL, NULL));
+    at = strstr(text, "rnic_capture_end packets ");
+    g_assert_nonnull(at);
+    at = strstr(at, " dropped ");
+    g_assert_nonnull(at);
+    return strtoul(at + strlen(" dropped "), NULL, 10);
+}
+
+/*
+ * /dev/full takes nothing: the capture ends, and says so. The device goes on, and makes
+ * no packets for it; a capture that begins then is a new one.
+ */
 static void test_full(void)
 {
+    Capture capture = capture_new();
+    g_autofree char *log = g_build_filename(capture.directory, "log", NULL);
+    g_autofree char *arguments =
+        g_strdup_printf("-D %s -trace rnic_capture_end", log);
     Connection *c = connection_new(&(ConnectionOptions) {
-        .properties = ",id=nic,capture=/dev/full" });
+        .properties = ",id=nic", .arguments = arguments });
+    size_t put, got;
 
+    g_assert_true(is_file(c->r, ""));
+    set_file(c->r, "/dev/full");
     send_out(c, 1, LARGE);
-    send_out(c, 2, LARGE);
+    RNIC_UNTIL(c->r, is_file(c->r, ""));
+    for (uint32_t msn = 2; msn <= 10; msn++) {
+        send_out(c, msn, LARGE);
+    }
     set_file(c->r, "");
-    send_out(c, 3, 1);
+    /* Those of what was under way when the file failed, no more. */
+    g_assert_cmpuint(dropped(log), <, 20);
+    send_in(c, LARGE);
+    put = capture.put->len;
+    got = capture.got->len;
+    set_file(c->r, capture.path);
+    g_assert_true(is_file(c->r, capture.path));
+    send_out(c, 11, LARGE);
+    send_in(c, LARGE);
+    set_file(c->r, "");
+    check_second_file(&capture, put, got, false);
     connection_free(c);
+    capture_free(&capture);
 }
 
 /* ------------------------------------------------------------- what is refused */
@@ -936,6 +1024,38 @@ static void test_notes(void)
     capture_free(&capture);
 }
 
+/* ------------------------------------------------------------ many connections */
+
+/* One that is turned away is nobody's connection, and takes no room in the file. */
+static void test_backlog(void)
+{
+    enum { BACKLOG = 64, COUNT = 80 };  /* manual: at least 64 */
+    Capture capture = capture_new();
+    g_autofree char *properties = capturing(&capture, "");
+    Rnic *r = rnic_boot(properties, NULL);
+    uint16_t port = wire_free_port(1);
+    WirePeer *peers[COUNT];
+    CaptureFile *file;
+    uint32_t listener;
+
+    rnic_up(r);
+    g_assert_cmpuint(rnic_try_listen(r, wire_guest_ip(1), port, 1, &listener),
+                     ==, RNIC_ST_OK);
+    for (int i = 0; i < COUNT; i++) {
+        peers[i] = wire_connect(r->qts, 2, 1, port);
+    }
+    wire_expect_end(peers[COUNT - 1]);
+    set_file(r, "");
+    file = capture_file_read(capture.path);
+    g_assert_cmpuint(capture_comments(file, "the peer connects"), ==, BACKLOG);
+    capture_file_free(file);
+    for (int i = 0; i < COUNT; i++) {
+        wire_close(peers[i]);
+    }
+    rnic_quit(r);
+    capture_free(&capture);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -951,6 +1071,7 @@ int main(int argc, char **argv)
     qtest_add_func("/rnic/capture/begins-in-an-fpdu", test_begins_in_an_fpdu);
     qtest_add_func("/rnic/capture/snaplen", test_snaplen);
     qtest_add_func("/rnic/capture/ring", test_ring);
+    qtest_add_func("/rnic/capture/ring-of-one", test_ring_of_one);
     qtest_add_func("/rnic/capture/fifo", test_fifo);
     qtest_add_func("/rnic/capture/stuck-fifo", test_stuck_fifo);
     qtest_add_func("/rnic/capture/full", test_full);
@@ -961,5 +1082,6 @@ int main(int argc, char **argv)
         qtest_add_func("/rnic/capture/tls", test_tls);
     }
     qtest_add_func("/rnic/capture/notes", test_notes);
+    qtest_add_func("/rnic/capture/backlog", test_backlog);
     return g_test_run();
 }
