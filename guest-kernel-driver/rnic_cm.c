@@ -365,17 +365,31 @@ static bool rnic_accept_cancel(struct rnic_qp *qp,
 	return found;
 }
 
+/* The stream, if it still is that of this cm_id, ends; iw_cm hears of that. */
+static void rnic_accept_end_stream(struct rnic_qp *qp,
+				   const struct iw_cm_id *cm_id)
+{
+	struct rnic_connection *connection = &qp->connection;
+
+	mutex_lock(&connection->lock);
+	if (!connection->ends && connection->cm_id == cm_id)
+		rnic_qp_give_up(qp);
+	mutex_unlock(&connection->lock);
+}
+
 /*
  * iw_cm takes a failure for the end of both accepts. When it waits for ESTABLISHED
  * it must not: this one succeeds, and its QP is the one that iw_cm lets go of when
- * the connection ends. It has overwritten that of the accept before, and with it its
- * reference.
+ * the connection ends, which has to be soon, as the QP could not be destroyed before.
+ * It has overwritten that of the accept before, and with it its reference.
  */
 static int rnic_accept_again(struct iw_cm_id *cm_id, struct rnic_qp *qp)
 {
 	struct rnic_qp *before = cm_id->provider_data;
 	bool cancelled = rnic_accept_cancel(before, cm_id);
 
+	if (!cancelled)
+		rnic_accept_end_stream(before, cm_id);
 	rnic_ref_put(&before->ref);
 	if (cancelled)
 		return -ECONNRESET;
@@ -641,7 +655,9 @@ void rnic_cm_qp_stays(struct rnic_qp *qp)
 	connection->ends = false;
 	if (rnic_connection_fail_start(qp)) {
 		rnic_qp_give_up(qp);
-	} else if (rnic_connected(connection) && rnic_qp_has_no_stream(qp)) {
+	} else if (rnic_connected(connection) &&
+		   (rnic_failed(to_rnic_dev(qp->ibqp.device)) ||
+		    rnic_qp_has_no_stream(qp))) {
 		rnic_qp_leave_idle(qp);
 		rnic_iw_event(connection->cm_id, IW_CM_EVENT_CLOSE,
 			      -ECONNRESET);

@@ -9,8 +9,8 @@
  * users. After that, as after a sleep, the driver starts another one. The network
  * interface stays meanwhile.
  *
- * Locks, from the outside: the PCI device's, the devlink instance's,
- * rnic_function.lock, and all that starting and stopping takes (RTNL ...). Only
+ * Locks, from the outside: the PCI device's, the devlink instance's, that of the
+ * machine's sleep notifiers, rnic_function.lock, and all that starting and stopping takes (RTNL ...). Only
  * devlink's report takes the second one, so it is made without the third.
  */
 
@@ -47,6 +47,7 @@ struct rnic_function {
 	struct rnic_dev *dev;		/* NULL: none */
 	struct net_device *netdev;	/* of all its devices; NULL: none yet */
 	unsigned int absences;		/* RNIC_ABSENT_*; 0: there should be one */
+	bool down;			/* the machine is; without the lock */
 	bool reported;			/* a failure, and none has worked since */
 	bool interrupted;		/* the same of rnic_function_leave() */
 	u32 hw_version;
@@ -68,11 +69,16 @@ static void rnic_function_remove_netdev(struct rnic_function *function)
 static int rnic_function_start(struct rnic_function *function)
 {
 	bool first = !function->netdev;
-	struct rnic_dev *dev = rnic_start(function->pdev, function,
-					  &function->failure,
-					  &function->netdev);
+	struct rnic_dev *dev;
 
 	lockdep_assert_held(&function->lock);
+	if (READ_ONCE(function->down))
+		return -ESHUTDOWN;
+	dev = rnic_start(function->pdev, function, &function->failure,
+			 &function->netdev);
+	/* A thread that shuts the machine down did not wait for this one. */
+	if (READ_ONCE(function->down))
+		pci_clear_master(function->pdev);
 	if (IS_ERR(dev)) {
 		/* It may not even be registered. */
 		if (first)
@@ -302,14 +308,16 @@ static bool rnic_function_lock_soon(struct rnic_function *function)
 
 void rnic_function_silence(struct rnic_function *function)
 {
+	WRITE_ONCE(function->down, true);
 	if (!rnic_function_lock_soon(function)) {
 		pci_clear_master(function->pdev);
 		return;
 	}
 	function->absences |= RNIC_ABSENT_PCI;
 	if (function->dev) {
-		rnic_health_unwatch(function->dev);
+		/* First, as it ends the commands that the other waits for. */
 		rnic_silence(function->dev);
+		rnic_health_unwatch(function->dev);
 		pci_clear_master(function->pdev);
 	}
 	mutex_unlock(&function->lock);
@@ -410,5 +418,7 @@ void rnic_function_free(struct rnic_function *function)
 	unregister_pm_notifier(&function->sleep_notifier);
 	rnic_function_remove_netdev(function);
 	rnic_devlink_free(function->devlink);
+	/* What has just returned in vain may have wanted another try. */
+	cancel_delayed_work_sync(&function->recover_work);
 	kfree(function);
 }

@@ -67,7 +67,7 @@ static int rnic_netdev_open(struct net_device *netdev)
 		rnic_tx_destroy(nd->dev, &nd->tx);
 		return ret;
 	}
-	nd->open = true;
+	WRITE_ONCE(nd->open, true);
 	napi_enable(&nd->napi);
 	netif_start_queue(netdev);
 	rnic_rx_arm(nd->dev, &nd->rx);
@@ -80,7 +80,7 @@ static int rnic_netdev_stop(struct net_device *netdev)
 
 	if (!nd->open)
 		return 0;
-	nd->open = false;
+	WRITE_ONCE(nd->open, false);
 	/* NAPI first: it wakes the queue. */
 	napi_disable(&nd->napi);
 	netif_tx_disable(netdev);
@@ -292,6 +292,9 @@ static void rnic_tx_timeout(struct net_device *netdev, unsigned int queue)
 {
 	struct rnic_netdev *nd = netdev_priv(netdev);
 
+	/* The watchdog's lock orders it after rnic_netdev_stop(). */
+	if (!READ_ONCE(nd->open))
+		return;
 	rnic_tx_kick(nd->dev, &nd->tx);
 	napi_schedule(&nd->napi);
 }

@@ -342,6 +342,14 @@ static void rnic_qp_free(struct rnic_dev *dev, struct rnic_qp *qp)
 	rnic_qp_free_memory(dev, qp);
 }
 
+/* iw_cm may ask for another state until the connection has ended for it. */
+static void rnic_qp_set_gone(struct rnic_qp *qp, bool gone)
+{
+	mutex_lock(&qp->modify_lock);
+	qp->gone = gone;
+	mutex_unlock(&qp->modify_lock);
+}
+
 /*
  * The device may refuse if a process has windows bound to the QP, and the process
  * may hear of that. A QP that no owner would know of any more goes in any case.
@@ -353,10 +361,12 @@ static int rnic_qp_end(struct rnic_qp *qp, bool may_refuse)
 
 	/* Its number is free for another QP as soon as the command is done. */
 	rnic_cm_qp_ends(qp);
+	rnic_qp_set_gone(qp, true);
 	xa_erase_irq(&dev->qps, qp->qpn);
 	ret = rnic_cmd_destroy_qp(dev, qp->qpn);
 	if (ret == -EBUSY && may_refuse && rnic_pd_has_windows(qp->ibqp.pd) &&
 	    !rnic_number_take(dev, &dev->qps, RNIC_RESOURCE_QP, qp->qpn, qp)) {
+		rnic_qp_set_gone(qp, false);
 		rnic_cm_qp_stays(qp);
 		return -EBUSY;
 	}

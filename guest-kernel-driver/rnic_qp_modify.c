@@ -344,8 +344,11 @@ int rnic_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 			return ret;
 	}
 	mutex_lock(&qp->modify_lock);
-	ret = mask & IB_QP_CAP ? rnic_qp_resize(qp, udata) :
-				 rnic_qp_modify_locked(qp, attr, mask);
+	if (qp->gone)
+		ret = -EINVAL;
+	else
+		ret = mask & IB_QP_CAP ? rnic_qp_resize(qp, udata) :
+					 rnic_qp_modify_locked(qp, attr, mask);
 	/* It may have failed just now. */
 	if (ret && rnic_failed(to_rnic_dev(ibqp->device)))
 		ret = rnic_qp_modify_failed(qp, attr, mask);

@@ -121,6 +121,7 @@ struct rnic_qp {
 	struct mutex modify_lock;
 	enum ib_qp_state idle_state;	/* which of those that are Idle */
 	bool direct;			/* see rnic_qp_direct.c; with modify_lock */
+	bool gone;			/* from the device; with modify_lock */
 	struct ib_qp_attr set;		/* by modify_qp, see rnic_qp_query.c */
 	struct rnic_connection connection;
 	/* While it is bound to a counter; with dev->counter_lock. */
