@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# No allocation of the driver is one that it cannot do without: each one of its probe,
-# of its return from a reset, of its verbs for programs and for the kernel fails once,
-# and then any of those that connections make. What fails says so and leaves nothing
-# behind; the kernel's checks see the rest.
+# The driver gets by with any allocation that fails: allocations of its probe, of its
+# return from a reset, and of its verbs for programs and for the kernel fail one at a
+# time, and then some of those that connections make. What fails says so and leaves
+# nothing behind; the kernel's checks see the rest.
 
 . /usr/lib/rnic/lib.sh
 . ./faults.sh.inc
