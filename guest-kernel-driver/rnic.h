@@ -213,6 +213,13 @@ static inline bool rnic_failed(const struct rnic_dev *dev)
 }
 
 /*
+ * What a caller is told of a device out of service. It may come back, as a network
+ * may: RPC-over-RDMA tries again after this error, and fails an RPC for good after
+ * -EIO.
+ */
+#define RNIC_ERR_FAILED	(-ENETDOWN)
+
+/*
  * What events name: found through an xarray by a number that the device gave,
  * and not freed while a thread that found it is still at work.
  */

@@ -161,7 +161,7 @@ static int rnic_admin_submit(struct rnic_dev *dev,
 
 	spin_lock_irqsave(&admin->lock, irq_flags);
 	if (rnic_failed(dev)) {
-		ret = -EIO;
+		ret = RNIC_ERR_FAILED;
 	} else {
 		ret = rnic_admin_take_slot(admin);
 		cmd->sqe.command_id =
@@ -197,7 +197,7 @@ static int rnic_admin_result(struct rnic_dev *dev, unsigned int i,
 	u16 status;
 
 	if (rnic_failed(dev))
-		return -EIO;
+		return RNIC_ERR_FAILED;
 	cmd->cqe = admin->slots[i].cqe;
 	status = le16_to_cpu(cmd->cqe.status);
 	if (status == RNIC_ST_OK && cmd->bulk_out)

@@ -60,7 +60,7 @@ void rnic_admin_program(struct rnic_dev *dev, u32 vector);
 
 /*
  * Runs a command to its end. 0: the device executed it. Otherwise the errno
- * of its refusal, with the status in cmd->cqe, or -EIO if the device failed.
+ * of its refusal, with the status in cmd->cqe, or RNIC_ERR_FAILED.
  * May sleep.
  */
 int rnic_admin_execute(struct rnic_dev *dev, struct rnic_admin_command *cmd);

@@ -15,13 +15,13 @@ int rnic_number_take(struct rnic_dev *dev, struct xarray *objects, u8 resource,
 
 	if (!number || number > RNIC_OBJECT_NUMBER_MASK) {
 		rnic_fail(dev, "it gave an object an impossible number");
-		return -EIO;
+		return RNIC_ERR_FAILED;
 	}
 	/* The memory for it, while that can sleep. */
 	ret = xa_insert_irq(objects, number, NULL, GFP_KERNEL);
 	if (ret == -EBUSY) {
 		rnic_fail(dev, "it gave two objects one number");
-		return -EIO;
+		return RNIC_ERR_FAILED;
 	}
 	if (!ret)
 		rnic_async_store(dev, objects, resource, number, object);

@@ -13,7 +13,7 @@ struct xarray;
 /*
  * Makes an object that the device has just made findable by its number. No event
  * of an earlier object of that number reaches it. A number that cannot be true
- * takes the device out of service. Returns -EIO then, or -ENOMEM. Sleeps.
+ * takes the device out of service. Returns RNIC_ERR_FAILED then, or -ENOMEM. Sleeps.
  *
  * resource: RNIC_RESOURCE_*, what events call an object of this kind.
  */

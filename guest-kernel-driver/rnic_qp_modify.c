@@ -166,7 +166,7 @@ static int rnic_qp_modify_failed(struct rnic_qp *qp,
 				 const struct ib_qp_attr *attr, int mask)
 {
 	if (!(mask & IB_QP_STATE))
-		return -EIO;
+		return RNIC_ERR_FAILED;
 	switch (attr->qp_state) {
 	case IB_QPS_RESET:
 		rnic_qp_forget(qp);
@@ -176,7 +176,7 @@ static int rnic_qp_modify_failed(struct rnic_qp *qp,
 	case IB_QPS_ERR:
 		return 0;
 	default:
-		return -EIO;
+		return RNIC_ERR_FAILED;
 	}
 }
 

@@ -187,7 +187,7 @@ int rnic_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata)
 
 	/* The one that takes its place is the one to open. */
 	if (rnic_failed(dev))
-		return -EIO;
+		return RNIC_ERR_FAILED;
 	ret = rnic_udata_none(udata);
 	if (!ret)
 		ret = rnic_ucontext_offer_maps(dev, uc);

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * kverbs_failed: a user in the kernel that asks for objects and a connection after its
+ * adapter has failed, and before the driver takes the adapter away. rpcrdma does that
+ * when its connection breaks, and gives an RPC up for good unless the error is one
+ * of a network that may come back.
+ *
+ * Loading it makes a QP on the first adapter and resolves peer=A.B.C.D. It asks when
+ * the adapter reports DEVICE_FATAL; the log has each answer.
+ */
+
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/inet.h>
+#include <linux/module.h>
+#include <rdma/ib_verbs.h>
+#include <rdma/rdma_cm.h>
+
+#define TIME_LIMIT	(10 * HZ)
+
+static char *peer = "";
+module_param(peer, charp, 0);
+
+static struct owner {
+	struct ib_device *dev;
+	struct ib_event_handler handler;
+	struct work_struct ask;
+	struct ib_pd *pd;
+	struct ib_cq *cq;
+	struct rdma_cm_id *id;
+	struct completion step;		/* the rdma_cm event that was waited for */
+	enum rdma_cm_event_type came;
+	int result;
+} owner;
+
+/*
+ * ------------------------------------------------------------- what it asks for
+ */
+static void answer(const char *call, int ret)
+{
+	pr_info("%s: %d\n", call, ret);
+}
+
+static struct ib_qp_init_attr qp_attributes(void)
+{
+	return (struct ib_qp_init_attr) {
+		.send_cq = owner.cq,
+		.recv_cq = owner.cq,
+		.cap = {
+			.max_send_wr = 4,
+			.max_recv_wr = 4,
+			.max_send_sge = 1,
+			.max_recv_sge = 1,
+		},
+		.qp_type = IB_QPT_RC,
+	};
+}
+
+static void ask_for_pd(void)
+{
+	struct ib_pd *pd = ib_alloc_pd(owner.dev, 0);
+
+	answer("ib_alloc_pd", PTR_ERR_OR_ZERO(pd));
+	if (!IS_ERR(pd))
+		ib_dealloc_pd(pd);
+}
+
+static void ask_for_cq(void)
+{
+	struct ib_cq *cq = ib_alloc_cq(owner.dev, NULL, 8, 0, IB_POLL_DIRECT);
+
+	answer("ib_alloc_cq", PTR_ERR_OR_ZERO(cq));
+	if (!IS_ERR(cq))
+		ib_free_cq(cq);
+}
+
+static void ask_for_qp(void)
+{
+	struct ib_qp_init_attr init = qp_attributes();
+	struct ib_qp *qp = ib_create_qp(owner.pd, &init);
+
+	answer("ib_create_qp", PTR_ERR_OR_ZERO(qp));
+	if (!IS_ERR(qp))
+		ib_destroy_qp(qp);
+}
+
+static void ask_for_mr(void)
+{
+	struct ib_mr *mr = ib_alloc_mr(owner.pd, IB_MR_TYPE_MEM_REG, 4);
+
+	answer("ib_alloc_mr", PTR_ERR_OR_ZERO(mr));
+	if (!IS_ERR(mr))
+		ib_dereg_mr(mr);
+}
+
+static void ask_for_connection(void)
+{
+	struct rdma_conn_param param = {};
+
+	answer("rdma_connect", rdma_connect(owner.id, &param));
+}
+
+static void ask_for_all(struct work_struct *work)
+{
+	ask_for_pd();
+	ask_for_cq();
+	ask_for_qp();
+	ask_for_mr();
+	ask_for_connection();
+	/* The driver waits for that, not without a bound. */
+	rdma_destroy_qp(owner.id);
+	pr_info("asked\n");
+}
+
+static void device_event(struct ib_event_handler *handler,
+			 struct ib_event *event)
+{
+	if (event->event == IB_EVENT_DEVICE_FATAL)
+		schedule_work(&owner.ask);
+}
+
+/*
+ * ------------------------------------------------------------- what it has before
+ */
+static int cm_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
+{
+	owner.came = event->event;
+	complete(&owner.step);
+	return 0;
+}
+
+static int await_event(enum rdma_cm_event_type wanted)
+{
+	if (!wait_for_completion_timeout(&owner.step, TIME_LIMIT))
+		return -ETIMEDOUT;
+	reinit_completion(&owner.step);
+	return owner.came == wanted ? 0 : -EHOSTUNREACH;
+}
+
+static int resolve_peer(void)
+{
+	struct sockaddr_in address = {
+		.sin_family = AF_INET,
+		.sin_port = cpu_to_be16(7174),
+		.sin_addr.s_addr = in_aton(peer),
+	};
+
+	return rdma_resolve_addr(owner.id, NULL, (struct sockaddr *)&address,
+				 2000) ?:
+	       await_event(RDMA_CM_EVENT_ADDR_RESOLVED) ?:
+	       rdma_resolve_route(owner.id, 2000) ?:
+	       await_event(RDMA_CM_EVENT_ROUTE_RESOLVED);
+}
+
+static void free_objects(void)
+{
+	if (!IS_ERR_OR_NULL(owner.id)) {
+		if (owner.id->qp)
+			rdma_destroy_qp(owner.id);
+		rdma_destroy_id(owner.id);
+	}
+	if (!IS_ERR_OR_NULL(owner.cq))
+		ib_free_cq(owner.cq);
+	if (!IS_ERR_OR_NULL(owner.pd))
+		ib_dealloc_pd(owner.pd);
+}
+
+static int make_objects(void)
+{
+	struct ib_qp_init_attr init;
+
+	owner.pd = ib_alloc_pd(owner.dev, 0);
+	if (IS_ERR(owner.pd))
+		return PTR_ERR(owner.pd);
+	owner.cq = ib_alloc_cq(owner.dev, NULL, 8, 0, IB_POLL_DIRECT);
+	if (IS_ERR(owner.cq))
+		return PTR_ERR(owner.cq);
+	owner.id = rdma_create_id(&init_net, cm_event, NULL, RDMA_PS_TCP,
+				 IB_QPT_RC);
+	if (IS_ERR(owner.id))
+		return PTR_ERR(owner.id);
+	init = qp_attributes();
+	return resolve_peer() ?: rdma_create_qp(owner.id, owner.pd, &init);
+}
+
+static int add_adapter(struct ib_device *dev)
+{
+	if (owner.dev)
+		return -EOPNOTSUPP;	/* one is enough */
+	owner.dev = dev;
+	INIT_WORK(&owner.ask, ask_for_all);
+	init_completion(&owner.step);
+	owner.result = make_objects();
+	if (owner.result) {
+		free_objects();
+		return owner.result;
+	}
+	INIT_IB_EVENT_HANDLER(&owner.handler, dev, device_event);
+	ib_register_event_handler(&owner.handler);
+	return 0;
+}
+
+static void remove_adapter(struct ib_device *dev, void *data)
+{
+	ib_unregister_event_handler(&owner.handler);
+	flush_work(&owner.ask);
+	free_objects();
+}
+
+static struct ib_client client = {
+	.name = KBUILD_MODNAME,
+	.add = add_adapter,
+	.remove = remove_adapter,
+};
+
+static int __init kverbs_failed_init(void)
+{
+	int ret;
+
+	owner.result = -ENODEV;	/* no adapter */
+	ret = ib_register_client(&client);
+	if (!ret && owner.result) {
+		ib_unregister_client(&client);
+		ret = owner.result;
+	}
+	return ret;
+}
+
+static void __exit kverbs_failed_exit(void)
+{
+	ib_unregister_client(&client);
+}
+
+module_init(kverbs_failed_init);
+module_exit(kverbs_failed_exit);
+MODULE_DESCRIPTION("A user of kernel verbs whose adapter has failed");
+MODULE_LICENSE("GPL");

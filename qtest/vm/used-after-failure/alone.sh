@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# A program that reads no events learns by posting that its adapter has failed: once
+# by a fault of the adapter, once because the driver is taken off it. A user in the
+# kernel that asks a failed adapter for objects and a connection is told ENETDOWN: the
+# kernel's RPC tries again after that, and gives up after EIO.
+
+. /usr/lib/rnic/lib.sh
+
+adapter=$(rdma_device)
+unbound=$(basename "$(readlink -f "/sys/class/infiniband/$adapter/device")")
+
+is_ready() {
+	grep -q ready /tmp/program
+}
+
+# services_begun: how often the driver has said that the adapter is back.
+services_begun() {
+	dmesg | grep -c "rnic $unbound: back in service"
+}
+
+is_back() {
+	[ "$(services_begun)" -gt "$before" ]
+}
+
+has_ipv4_gid() {
+	grep -q ':ffff:' "/sys/class/infiniband/$adapter/ports/1/gids/"*
+}
+
+# The next command after the host's rule is the fault.
+fail_adapter() {
+	before=$(services_begun)
+	signal "ready-$1"
+	await "rule-$1"
+	counter "$adapter" cqes >/dev/null || true
+	eventually 30 is_back || fail "the adapter does not come back"
+}
+
+rebind() {
+	echo "$unbound" >/sys/bus/pci/drivers/rnic/unbind
+	echo "$unbound" >/sys/bus/pci/drivers/rnic/bind
+	set_up_unbound
+}
+
+# after COMMAND: what it does to the adapter of the program.
+after() {
+	say "$1"
+	eventually 10 has_ipv4_gid || fail "the adapter has no GID of its address"
+	failed-self "$adapter" >/tmp/program &
+	program=$!
+	eventually 30 is_ready || fail "failed-self is not ready"
+	$1
+	wait $program || fail "failed-self, after $1"
+	eventually 30 has_rdma_device || fail "no RDMA device after $1"
+}
+
+has_asked() {
+	dmesg | grep -q 'kverbs_failed: asked'
+}
+
+# is_answered CALL
+is_answered() {
+	dmesg | grep -q "kverbs_failed: $1: -100" ||
+		fail "no ENETDOWN: $(dmesg | grep kverbs_failed)"
+}
+
+kernel_asks() {
+	say "a user in the kernel"
+	eventually 10 has_ipv4_gid || fail "the adapter has no GID of its address"
+	modprobe kverbs_failed peer="$(address_of alone)" ||
+		fail "kverbs_failed: $(dmesg | tail -n 5)"
+	fail_adapter kernel
+	eventually 10 has_asked || fail "kverbs_failed has not asked"
+	for call in ib_alloc_pd ib_alloc_cq ib_create_qp ib_alloc_mr rdma_connect; do
+		is_answered $call
+	done
+	rmmod kverbs_failed || fail "kverbs_failed does not go away"
+}
+
+after "fail_adapter program"
+after rebind
+kernel_asks
+eventually 30 nothing_left || fail "$(objects_left)"
