@@ -119,6 +119,10 @@ modules: ## the kernel modules that tests load in guests: build/modules/
 lint: ## sparse, checkpatch, shellcheck; the floors of the device
 	@scripts/lint
 
+.PHONY: coccicheck
+coccicheck: ## the kernel's Coccinelle rules on the driver (some minutes)
+	@scripts/coccicheck
+
 # QEMU and what is for the guest need nothing of each other: side by side, one
 # computes while the other waits for the network. ARGS are not for them, but for
 # the script of the target that was asked for.

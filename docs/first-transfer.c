@@ -8,7 +8,7 @@
  * Two processes connect two queue pairs by hand.  Then the client sends a message,
  * writes into the server's memory and reads it back.  The server's processor has
  * no part in the last two.  The program is plain verbs: the same source runs over
- * any RDMA adapter whose port has an IPv4 address.
+ * any RDMA adapter whose port has an IP address.
  *
  *     cc first-transfer.c -libverbs -o first-transfer
  */
@@ -60,31 +60,42 @@ static struct ibv_context *open_adapter(const char *name)
 
 /*
  * A port has a table of addresses (GIDs).  The one to use is that of its IPv4
- * address, which looks like ::ffff:10.77.0.1.
+ * address, which looks like ::ffff:10.77.0.1, or without one its IPv6 address.  The
+ * table has more: the MAC address, which ends with zeros, and fe80::, for the link.
  */
 static int find_gid(struct ibv_context *context, union ibv_gid *gid)
 {
-	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
+	static const uint8_t zeros[8], mapped[12] = { [10] = 0xff, [11] = 0xff };
 	struct ibv_port_attr port;
+	int found = -1;
 
 	check(ibv_query_port(context, ADAPTER_PORT, &port) == 0, "ibv_query_port");
-	for (int i = 0; i < port.gid_tbl_len; i++)
-		if (ibv_query_gid(context, ADAPTER_PORT, i, gid) == 0 &&
-		    memcmp(gid->raw, mapped, sizeof(mapped)) == 0)
+	for (int i = 0; i < port.gid_tbl_len; i++) {
+		if (ibv_query_gid(context, ADAPTER_PORT, i, gid) != 0)
+			continue;
+		if (memcmp(gid->raw, mapped, sizeof(mapped)) == 0)
 			return i;
-	check(false, "the adapter has no IPv4 address");
-	return -1;
+		if (memcmp(gid->raw + 8, zeros, sizeof(zeros)) != 0 &&
+		    gid->raw[0] != 0xfe)
+			found = i;
+	}
+	check(found >= 0, "the adapter has no address");
+	check(ibv_query_gid(context, ADAPTER_PORT, found, gid) == 0, "ibv_query_gid");
+	return found;
 }
 
 /* 3. To connect, the two processes need another way to talk: a TCP socket. */
 static int meet(const char *server)
 {
-	struct addrinfo hints = { .ai_family = AF_INET, .ai_socktype = SOCK_STREAM,
+	/* What listens on all IPv6 addresses is reached by IPv4, too. */
+	struct addrinfo hints = { .ai_family = server ? AF_UNSPEC : AF_INET6,
+				  .ai_socktype = SOCK_STREAM,
 				  .ai_flags = server ? 0 : AI_PASSIVE };
-	int fd = socket(AF_INET, SOCK_STREAM, 0), on = 1;
 	struct addrinfo *where;
+	int fd, on = 1;
 
 	check(getaddrinfo(server, TCP_PORT, &hints, &where) == 0, "getaddrinfo");
+	fd = socket(where->ai_family, SOCK_STREAM, 0);
 	if (server) {
 		check(connect(fd, where->ai_addr, where->ai_addrlen) == 0, server);
 	} else {

@@ -127,8 +127,39 @@ transferring() {
 
 # The network interface of this guest's K-th adapter (the first).
 interface() {
-	ip -o -4 address show to "10.$((76 + ${1:-1})).0.0/24" |
-		awk '{ print $2; exit }'
+	ip -o address show to "$(own_address "${1:-1}")" | awk '{ print $2; exit }'
+}
+
+# own_address K: that of this guest's K-th adapter, with the length of its prefix.
+own_address() {
+	echo "$RNIC_ADDRESSES" | cut -d ' ' -f "$1"
+}
+
+# uses_ipv6: whether the guests of this run have no IPv4 address (vm-run --ipv6).
+uses_ipv6() {
+	[ "$RNIC_IP" = 6 ]
+}
+
+# any_address: what listens on all addresses of this run's kind.
+any_address() {
+	if uses_ipv6; then
+		echo ::
+	else
+		echo 0.0.0.0
+	fi
+}
+
+# perftest_ip: perftest's option for addresses of this run's kind.
+perftest_ip() {
+	! uses_ipv6 || echo --ipv6-addr
+}
+
+# before_port ADDRESS: as it is written where a port follows.
+before_port() {
+	case $1 in
+	*:*) echo "[$1]" ;;
+	*) echo "$1" ;;
+	esac
 }
 
 # unbind_driver, bind_driver: takes the driver off the first adapter; puts it on
@@ -145,12 +176,19 @@ bind_driver() {
 	set_up_unbound
 }
 
+restore_address() {
+	nodad=
+	! uses_ipv6 || nodad=nodad
+	# shellcheck disable=SC2086 # nothing, or a word
+	ip address replace "$(own_address 1)" dev "$netdev" $nodad
+}
+
 # What a driver that has come back knows nothing of.
 set_up_unbound() {
 	eventually 30 test -e "/sys/bus/pci/devices/$unbound/net" ||
 		fail "no interface after the driver came back"
 	netdev=$(ls "/sys/bus/pci/devices/$unbound/net")
-	ip address replace "10.77.0.$RNIC_INDEX/24" dev "$netdev"
+	restore_address
 	ip link set "$netdev" up
 	eventually 30 has_rdma_device || fail "no RDMA device"
 }

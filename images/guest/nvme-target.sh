@@ -9,7 +9,7 @@ subsystem=$nvmet/subsystems/test
 port=$nvmet/ports/1
 
 # lend_disk MIB ADDRESS: as namespace 1 of subsystem "test", port 4420 of ADDRESS
-# (0.0.0.0: any). The disk is /dev/ram0 here.
+# (0.0.0.0, ::: any). The disk is /dev/ram0 here.
 lend_disk() {
 	modprobe brd rd_nr=1 rd_size=$(($1 * 1024)) || fail "no memory disk"
 	modprobe nvmet-rdma || fail "no NVMe target"
@@ -21,7 +21,10 @@ lend_disk() {
 	echo 1 >$subsystem/namespaces/1/enable
 	mkdir $port
 	echo rdma >$port/addr_trtype
-	echo ipv4 >$port/addr_adrfam
+	case $2 in
+	*:*) echo ipv6 >$port/addr_adrfam ;;
+	*) echo ipv4 >$port/addr_adrfam ;;
+	esac
 	echo "$2" >$port/addr_traddr
 	echo 4420 >$port/addr_trsvcid
 	ln -s $subsystem $port/subsystems/test || fail "the target does not listen"

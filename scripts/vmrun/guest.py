@@ -25,6 +25,7 @@ SYSTEMD_ARGS = ("systemd.condition-needs-update=no quiet "
 # all that is left of a failure that does not come again.
 TRACES = ("rnic_err_*", "rnic_ub_*", "rnic_terminate_*", "rnic_qp_state")
 PR_SET_PDEATHSIG = 1
+MOST_DEVICES = 8
 
 
 def _in_the_child():
@@ -60,6 +61,8 @@ class Guest:
     def _description(self):
         shell = "yes" if self.run.options.keep else "no"
         values = {"RNIC_NAME": self.name, "RNIC_INDEX": self.index,
+                  "RNIC_ADDRESSES": self._addresses(),
+                  "RNIC_IP": "6" if self.run.options.ipv6 else "4",
                   "RNIC_NIC": self.options.nic, "RNIC_SHELL": shell,
                   "RNIC_NAMES": " ".join(self.run.names),
                   "RNIC_KERNEL": self.run.kernel.name,
@@ -70,6 +73,12 @@ class Guest:
             name, value = setting.split("=", 1)
             lines.append(f"export {name}='{value}'\n")
         return "".join(lines)
+
+    def _addresses(self):
+        """Of its adapters, in their order."""
+        return " ".join(
+            f"{self.run.address(d, self.index)}/{self.run.prefix_length()}"
+            for d in range(MOST_DEVICES))
 
     def _write_initrd(self):
         path = self.socket("initrd")
@@ -90,7 +99,13 @@ class Guest:
 
     def _fabric_map(self):
         nets = self.run.host_nets
-        entries = [f"10.{77 + d}.0.0/24={nets[d]}.0/24" for d in range(8)]
+        if self.run.options.ipv6:
+            entries = [f"{self.run.address(d, k + 1)}/128={nets[d]}.{k + 1}/32"
+                       for d in range(self.options.devices)
+                       for k in range(len(self.run.names))]
+        else:
+            entries = [f"10.{77 + d}.0.0/24={nets[d]}.0/24"
+                       for d in range(MOST_DEVICES)]
         entries += [e.replace("@NET@", nets[0]) for e in self.options.map]
         return ";".join(entries)
 

@@ -88,6 +88,9 @@ def _run_options(parser):
                         "debug-kernel builds; with that all of a run has more "
                         "time, the guests have more memory, and a report of "
                         "the kernel's checks is a failure")
+    parser.add_argument("--ipv6", action="store_true",
+                        help="the guests have no IPv4 address: the k-th is "
+                        "fd77::k (fd78::k on a second adapter)")
     parser.add_argument("--timeout", type=float, default=300, metavar="S",
                         help="kill everything after so many seconds (300)")
     parser.add_argument("--keep", action="store_true",

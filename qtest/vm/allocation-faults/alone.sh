@@ -98,7 +98,7 @@ programs() {
 	domains-self $self
 	memory-self $self
 	post-self $self
-	region-self --size 1M $self
+	region-self --size 2M $self
 	rereg-self --number 1 $self
 	resize-self --number 1 $self
 	resize-self --srq --number 1 $self
@@ -134,6 +134,8 @@ unbound=$function
 interfaces=/sys/bus/pci/devices/$function/net
 rdma=/sys/bus/pci/devices/$function/infiniband
 modprobe ib_uverbs rdma_ucm
+# For region-self.
+echo 2 >/proc/sys/vm/nr_hugepages
 prepare_faults
 
 unbind

@@ -32,7 +32,7 @@ server=$(address_of server)
 say "rping, to the server and from the server"
 run_client rping rping -c -v -C "$RPINGS" -a "$server"
 rpings_right rping "$RPINGS"
-start_server rping-back 7174 rping -s -v -C "$RPINGS"
+start_server rping-back 7174 rping -s -v -C "$RPINGS" -a "$(any_address)"
 end_server
 
 say "data check"
@@ -43,17 +43,18 @@ say "a first transfer, step by step (docs/first-transfer.c)"
 run_client first first-transfer "$(rdma_device)" "$server"
 cat /tmp/first
 
+ip=$(perftest_ip)
 for test in send write read; do
 	for plan in $PLANS; do
 		size=${plan%:*}
 		perftest_client "ib_${test}_bw-$size" \
-			ib_${test}_bw -R -s "$size" -n "${plan#*:}" "$server"
+			ib_${test}_bw -R $ip -s "$size" -n "${plan#*:}" "$server"
 		bandwidth "ib_${test}_bw-$size"
 	done
 done
 for test in send write read; do
 	perftest_client "ib_${test}_lat" \
-		ib_${test}_lat -R -s 8 -n "$LATS" "$server"
+		ib_${test}_lat -R $ip -s 8 -n "$LATS" "$server"
 	latency "ib_${test}_lat"
 done
 lines=$((3 * $(echo "$PLANS" | wc -w) + 3))

@@ -12,12 +12,12 @@ serve() {
 }
 
 say "rping, from the client and to the client"
-serve rping 7174 rping -s -v -C "$RPINGS"
+serve rping 7174 rping -s -v -C "$RPINGS" -a "$(any_address)"
 run_client rping-back rping -c -v -C "$RPINGS" -a "$(address_of client)"
 rpings_right rping-back "$RPINGS"
 
 say "data check"
-serve verify 7471 rdma-verify --server --port 7471
+serve verify 7471 rdma-verify --server --bind "$(any_address)" --port 7471
 cat /tmp/verify
 
 say "a first transfer, step by step (docs/first-transfer.c)"
@@ -29,14 +29,15 @@ signal first
 end_server
 cat /tmp/first
 
+ip=$(perftest_ip)
 for test in send write read; do
 	for plan in $PLANS; do
 		size=${plan%:*}
 		perftest_server "ib_${test}_bw-$size" 18515 \
-			ib_${test}_bw -R -s "$size" -n "${plan#*:}"
+			ib_${test}_bw -R $ip -s "$size" -n "${plan#*:}"
 	done
 done
 for test in send write read; do
 	perftest_server "ib_${test}_lat" 18515 \
-		ib_${test}_lat -R -s 8 -n "$LATS"
+		ib_${test}_lat -R $ip -s 8 -n "$LATS"
 done

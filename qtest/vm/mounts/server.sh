@@ -9,12 +9,12 @@
 . ./nfs.sh.inc
 . ./recoveries.sh.inc
 
-lend_disk 16 0.0.0.0
+lend_disk 16 "$(any_address)"
 lend_iscsi_disk 16
 export_directory
 count_recoveries &
 while ! signalled over; do
-	rping -s -P -a 0.0.0.0 -p 7174 >>/tmp/rping 2>&1
+	rping -s -P -a "$(any_address)" -p 7174 >>/tmp/rping 2>&1
 done &
 answering=$!
 signal lent

@@ -1,0 +1,1 @@
+../mounts/server.sh
