@@ -42,6 +42,11 @@ each_allocation() {
 	say "$step: $tried allocations up to $last, $survived not needed; $begun to $(now)"
 }
 
+# wanted STEP
+wanted() {
+	echo "$1" | grep -qE "$STEPS"
+}
+
 bind() {
 	echo "$function" >/sys/bus/pci/drivers/rnic/bind
 }
@@ -138,16 +143,23 @@ modprobe ib_uverbs rdma_ucm
 echo 2 >/proc/sys/vm/nr_hugepages
 prepare_faults
 
-unbind
-each_allocation probe check_probe bind
-set_up_unbound
-each_allocation reset check_reset reset
-has_rdma_device || fail "no RDMA device after the resets"
+if wanted probe; then
+	unbind
+	each_allocation probe check_probe bind
+	set_up_unbound
+fi
+if wanted reset; then
+	each_allocation reset check_reset reset
+	has_rdma_device || fail "no RDMA device after the resets"
+fi
 programs | while read -r program arguments; do
+	wanted "$program" || continue
 	# shellcheck disable=SC2086 # words
 	each_allocation "$program" check_program run "$program" $arguments || exit
 done || exit
-each_allocation kernel check_module load
-rmmod kverbs_self
-connect_with_faults
+if wanted kernel; then
+	each_allocation kernel check_module load
+	rmmod kverbs_self
+fi
+! wanted connections || connect_with_faults
 loopback-self --size 1M "$self" || fail "loopback-self at last"
