@@ -58,6 +58,11 @@ bool rnic_ip_is_unicast(const uint8_t ip[16])
     return !multicast && !rnic_ip_is_any(ip);
 }
 
+bool rnic_ip_is_link_local(const uint8_t ip[16])
+{
+    return ip[0] == 0xfe && (ip[1] & 0xc0) == 0x80;
+}
+
 const char *rnic_ip_text(const uint8_t ip[16], char text[RNIC_IP_TEXT])
 {
     if (rnic_ip_is_v4(ip)) {

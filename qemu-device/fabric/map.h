@@ -49,6 +49,8 @@ bool rnic_ip_is_v4(const uint8_t ip[16]);
 bool rnic_ip_is_any(const uint8_t ip[16]);
 /* Neither the any-address nor a multicast or the broadcast address. */
 bool rnic_ip_is_unicast(const uint8_t ip[16]);
+/* Of IPv6: fe80::/10. */
+bool rnic_ip_is_link_local(const uint8_t ip[16]);
 
 enum { RNIC_IP_TEXT = 46 };
 

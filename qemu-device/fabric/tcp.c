@@ -143,14 +143,17 @@ static int tcp_socket_at(int fd, int (*call)(int, const struct sockaddr *,
 
 /* ---------------------------------------------------------------- map */
 
-/* The host address of one interface: never a group, never all of them. */
+/*
+ * The host address of one interface: never a group, never all of them, and never
+ * one that says nothing without the name of an interface (RFC 4007, 6).
+ */
 static bool tcp_to_host(RnicFabricTcp *tcp, const RnicAddr *guest,
                         RnicAddr *host)
 {
     host->port = guest->port;
     return rnic_ip_is_unicast(guest->ip) &&
            rnic_map_to_host(tcp->map, guest->ip, host->ip) &&
-           rnic_ip_is_unicast(host->ip);
+           rnic_ip_is_unicast(host->ip) && !rnic_ip_is_link_local(host->ip);
 }
 
 static bool tcp_any_to_host(RnicFabricTcp *tcp, const RnicAddr *guest,

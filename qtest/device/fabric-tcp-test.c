@@ -9,6 +9,7 @@
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 #include <linux/sock_diag.h>
+#include "qemu/bswap.h"
 #include "qemu/units.h"
 #include "tests/qtest/rnic/lib/connection.h"
 
@@ -304,6 +305,43 @@ static void test_type_of_service(void)
     }
 }
 
+/* -------------------------------------------------------------- link-local */
+
+static struct rnic_cm_addr link_local(uint8_t second, uint16_t port)
+{
+    return (struct rnic_cm_addr) { .ip = { 0xfe, second, [15] = 1 },
+                                   .port = cpu_to_be16(port) };
+}
+
+/*
+ * fe80::/10 is no address of the host's without an interface (RFC 4007, 6), though
+ * map=identity has it: a guest that listens on all its addresses leaves it out.
+ */
+static void test_link_local(void)
+{
+    Connection *c = connection_prepare(&(ConnectionOptions) {
+        .properties = ",fabric=i",
+        .arguments = "-object rnic-fabric-tcp,id=i,map=identity" });
+    uint16_t port = wire_free_port(1);
+
+    for (unsigned second = 0x80; second <= 0xbf; second += 0x3f) {
+        struct rnic_admin_sqe sqe = rnic_command(RNIC_ADMIN_CM_LISTEN);
+
+        sqe.listen.local = link_local(second, port);
+        sqe.listen.backlog = cpu_to_le32(1);
+        g_assert_cmpuint(rnic_admin(c->r, &sqe, NULL), ==,
+                         RNIC_ST_INVALID_ADDRESS);
+        sqe = rnic_command(RNIC_ADMIN_CM_CONNECT);
+        sqe.connect.qpn = cpu_to_le32(c->qp.number);
+        sqe.connect.remote = link_local(second, port);
+        g_assert_cmpuint(rnic_admin(c->r, &sqe, NULL), ==,
+                         RNIC_ST_INVALID_ADDRESS);
+    }
+    g_assert_cmpuint(rnic_try_listen(c->r, 0x7f000001, port, 1, NULL), ==,
+                     RNIC_ST_OK);
+    connection_free(c);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -312,5 +350,6 @@ int main(int argc, char **argv)
     qtest_add_func("rnic/fabric-tcp/asks-after-vanished-peers",
                    test_asks_after_vanished_peers);
     qtest_add_func("rnic/fabric-tcp/type-of-service", test_type_of_service);
+    qtest_add_func("rnic/fabric-tcp/link-local", test_link_local);
     return g_test_run();
 }
