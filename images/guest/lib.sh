@@ -320,7 +320,19 @@ rpings_right() {
 	fail "$1: not $2 answers"
 }
 
-# shows ID...: what this test has shown of the specification; say it last.
+# shows ID...: what this test has shown of the specification, of the device, the driver
+# and the provider alike, by a program that uses libibverbs; say it last.
 shows() {
 	echo "# shows $*"
+}
+
+# shows_driver ID...: of the device and the driver only, by a user in the kernel.
+shows_driver() {
+	echo "# shows_driver $*"
+}
+
+# shows_provider ID...: of the device and the provider only. What a process posts and
+# polls never passes through the driver, which has such verbs of its own.
+shows_provider() {
+	echo "# shows_provider $*"
 }

@@ -44,4 +44,4 @@ loses driver-leaves
 serve afterwards
 passes afterwards
 nothing_left || fail "$(objects_left)"
-shows V7.2.2-2 V7.8-5
+shows_driver V7.2.2-2 V7.8-5
