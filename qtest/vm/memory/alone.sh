@@ -7,4 +7,4 @@
 
 memory-self "$(address_of alone)" || fail "memory-self"
 
-shows V7.5-3 V7.6.1.1-4 V7.6.2-4
+shows V7.5-3 V7.6.1.1-4 V7.6.2-4 V7.9-3 R8.1.2-4 R8.1.2-6

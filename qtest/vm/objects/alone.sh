@@ -21,3 +21,10 @@ version=$(cat "/sys/class/infiniband/$(rdma_device)/fw_ver")
 	"$version" ] || fail "ibv_devinfo has another firmware version"
 [ "$(ethtool -i "$(interface)" | awk '/^firmware-version/ { print $2 }')" = \
 	"$version" ] || fail "ethtool has another firmware version"
+
+shows V6.1.3-1 V6.1.3-5 V6.1.3-6 V6.1.4-1 V6.2.1-1 V6.2.1.1-1 V6.2.2.1-1 V6.3-4 \
+	V6.5-2 V6.5-6 V6.5-7 V7.2.1-2 V7.3-3 V8.3.1-1 V8.3.1-3 V9.2.1.2-7 \
+	V9.2.1.2-9 V9.2.2.1-2 V9.2.3.1-5 V9.2.3.1-6 V9.2.5.1-15 V9.2.5.2-3 \
+	V9.2.5.3-1 V9.2.5.3-2 V9.2.6.2-12 V9.2.6.7-2 R8.1.2-5
+shows_provider V5.3.1-1 V6.1.1-2 V8.1.3.2-8 V8.1.3.2-9 V9.2.1.2-2 V9.2.3.1-3 \
+	V9.2.4.1-3 V9.2.4.1-5 V9.2.5.1-2 V9.2.5.1-3 V9.2.5.1-16 V9.3.1.1-24

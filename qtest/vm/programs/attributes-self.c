@@ -285,6 +285,61 @@ static void check_attributes(struct ibv_qp *qp)
 	EXPECT(rnr_retry, 6);
 }
 
+/* Before the connection, and again: the last values are in force. */
+static void check_before(struct ibv_qp *qp)
+{
+	struct ibv_qp_attr set = to_init(IBV_ACCESS_REMOTE_WRITE), attr;
+	struct ibv_qp_init_attr init;
+	unsigned int i;
+
+	attr = query(qp, &init);
+	if (!attr.max_rd_atomic || !attr.max_dest_rd_atomic)
+		fail("a new QP has ORD %u and IRD %u", attr.max_rd_atomic,
+		     attr.max_dest_rd_atomic);
+	for (i = 1; i <= 2; i++) {
+		set.max_rd_atomic = 3 - i;
+		set.max_dest_rd_atomic = 4 - i;
+		modify(qp, &set, INIT_MASK | IBV_QP_MAX_QP_RD_ATOMIC |
+		       IBV_QP_MAX_DEST_RD_ATOMIC, "INIT");
+		attr = query(qp, &init);
+		EXPECT(qp_state, IBV_QPS_INIT);
+		EXPECT(max_rd_atomic, 3 - i);
+		EXPECT(max_dest_rd_atomic, 4 - i);
+		EXPECT(qp_access_flags, set.qp_access_flags);
+		set.qp_access_flags = IBV_ACCESS_REMOTE_READ;
+	}
+}
+
+/* Without a connection there is no RTS, nor what comes behind it; nothing of such a
+ * call is done. */
+static void check_no_transition(struct ibv_qp *qp)
+{
+	static const enum ibv_qp_state states[] = {
+		IBV_QPS_RTS, IBV_QPS_SQE, 1000,
+	};
+	static const int errors[] = { ENOTCONN, EINVAL, EINVAL };
+	struct ibv_qp_attr before, attr;
+	struct ibv_qp_init_attr init;
+	unsigned int i;
+	int ret;
+
+	before = query(qp, &init);
+	for (i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
+		attr = (struct ibv_qp_attr) {
+			.qp_state = states[i],
+			.max_rd_atomic = before.max_rd_atomic + 1,
+		};
+		ret = ibv_modify_qp(qp, &attr, IBV_QP_STATE |
+				    IBV_QP_MAX_QP_RD_ATOMIC);
+		if (ret != errors[i])
+			fail("from INIT to state %d: %s, not %s", states[i],
+			     strerror(ret), strerror(errors[i]));
+		attr = query(qp, &init);
+		EXPECT(qp_state, IBV_QPS_INIT);
+		EXPECT(max_rd_atomic, before.max_rd_atomic);
+	}
+}
+
 static void check_init_attributes(struct ibv_qp *qp,
 				  const struct ibv_qp_init_attr *made)
 {
@@ -344,13 +399,73 @@ static void check_qp(void)
 		fail("ibv_create_qp: %s", strerror(errno));
 	expect_state(qp, IBV_QPS_INIT, "after creation");
 	check_init_attributes(qp, &init);
+	check_before(qp);
+	check_no_transition(qp);
 	check_attributes(qp);
 	check_reset(qp);
 	if (ibv_destroy_qp(qp))
 		fail("ibv_destroy_qp: %s", strerror(errno));
 }
 
+/* Of one that is connected: what changes does so at once; what is refused changes
+ * nothing, and data is moved all the same. */
+static void check_connected(void)
+{
+	static const enum ibv_qp_state refused[] = { IBV_QPS_INIT, 1000 };
+	struct ibv_qp *qp = a.id->qp;
+	struct ibv_qp_attr before, attr, set = {
+		.qp_state = IBV_QPS_RTS, .max_rd_atomic = 1,
+	};
+	struct ibv_qp_init_attr init;
+	unsigned int i;
+
+	modify(qp, &set, IBV_QP_STATE | IBV_QP_MAX_QP_RD_ATOMIC, "ORD in RTS");
+	attr = query(qp, &init);
+	EXPECT(qp_state, IBV_QPS_RTS);
+	EXPECT(max_rd_atomic, 1);
+	before = attr;
+	for (i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+		set = to_init(0);
+		set.qp_state = refused[i];
+		if (ibv_modify_qp(qp, &set, INIT_MASK) != EINVAL)
+			fail("from RTS to state %d: not EINVAL", refused[i]);
+		attr = query(qp, &init);
+		EXPECT(qp_state, IBV_QPS_RTS);
+		EXPECT(qp_access_flags, before.qp_access_flags);
+		EXPECT(max_rd_atomic, 1);
+		EXPECT(max_dest_rd_atomic, before.max_dest_rd_atomic);
+	}
+	check_rights(0);
+}
+
 /* ------------------------------------------------------------- device */
+
+/* A number that PCI has in a file. */
+static unsigned int pci_number(const char *name)
+{
+	unsigned int number;
+	char path[200];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/device/%s",
+		 ibv_get_device_name(a.id->verbs->device), name);
+	file = fopen(path, "r");
+	if (!file || fscanf(file, "%x", &number) != 1)
+		fail("%s: %s", path, strerror(errno));
+	fclose(file);
+	return number;
+}
+
+static void check_vendor(void)
+{
+	struct ibv_device_attr attr;
+
+	if (ibv_query_device(a.id->verbs, &attr))
+		fail("ibv_query_device: %s", strerror(errno));
+	EXPECT(vendor_id, pci_number("vendor"));
+	EXPECT(vendor_part_id, pci_number("device"));
+	EXPECT(hw_ver, pci_number("revision"));
+}
 
 /* As the kernel, in sysfs, has it. */
 static void check_firmware_version(void)
@@ -412,7 +527,9 @@ int main(int argc, char **argv)
 	check_refused_rights();
 	check_bind();
 	check_qp();
+	check_connected();
 	check_firmware_version();
+	check_vendor();
 
 	disconnect_ends();
 	rdma_destroy_id(listener);

@@ -112,6 +112,21 @@ void *allocate(size_t size)
 	return memory;
 }
 
+uint64_t pinned_kb(void)
+{
+	FILE *f = fopen("/proc/self/status", "r");
+	unsigned long long kb = 0;
+	char line[200];
+
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "VmPin: %llu", &kb) == 1)
+			break;
+	if (!f)
+		fail("/proc/self/status: %s", strerror(errno));
+	fclose(f);
+	return kb;
+}
+
 /* --------------------------------------------------- connection events */
 
 static void set_nonblocking(int fd)

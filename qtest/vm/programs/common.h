@@ -35,6 +35,7 @@ double now(void);
 uint64_t parse_number(const char *text, const char *what, uint64_t max);
 uint64_t parse_size(const char *text, const char *what);	/* 64M, 4k, 17 */
 void *allocate(size_t size);	/* page aligned, zero */
+uint64_t pinned_kb(void);	/* memory of this process that is pinned */
 
 /* --------------------------------------------------- connection events */
 

@@ -83,24 +83,159 @@ static struct ibv_qp *make_limit_qp(int send_wr, int recv_wr, int send_sge,
 	return ibv_create_qp(pd, &attr);
 }
 
-/* A Read takes SGEs by a limit of its own. */
-static void try_read_sges(struct ibv_qp *qp, int number, int error)
+static void to_init(struct ibv_qp *qp)
 {
-	struct ibv_sge sges[32] = { 0 };
-	struct ibv_send_wr *bad, wr = {
-		.opcode = IBV_WR_RDMA_READ,
-		.sg_list = sges,
-		.num_sge = number,
-	};
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
 	int ret = ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX |
 				IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
 
 	if (ret)
 		fail("INIT: %s", strerror(ret));
-	ret = ibv_post_send(qp, &wr, &bad);
+}
+
+static int post_one(struct ibv_qp *qp, enum ibv_wr_opcode opcode, int num_sge)
+{
+	struct ibv_sge sges[32] = { 0 };
+	struct ibv_send_wr *bad = NULL, wr = {
+		.opcode = opcode,
+		.sg_list = sges,
+		.num_sge = num_sge,
+	};
+	int ret = ibv_post_send(qp, &wr, &bad);
+
+	if (ret && bad != &wr)
+		fail("a WR that is refused is not the bad one");
+	return ret;
+}
+
+static int post_one_recv(struct ibv_qp *qp, struct ibv_srq *srq, int num_sge)
+{
+	struct ibv_sge sges[32] = { 0 };
+	struct ibv_recv_wr *bad = NULL, wr = {
+		.sg_list = sges,
+		.num_sge = num_sge,
+	};
+	int ret = srq ? ibv_post_srq_recv(srq, &wr, &bad) :
+		  ibv_post_recv(qp, &wr, &bad);
+
+	if (ret && bad != &wr)
+		fail("a receive that is refused is not the bad one");
+	return ret;
+}
+
+static void expect_post(int ret, int error, const char *what)
+{
+	if (ret != error)
+		fail("%s: %s, not %s", what, strerror(ret), strerror(error));
+}
+
+/* In every WR as many SGEs as the QP has been given, and no more. */
+static void try_sges(struct ibv_qp *qp, const struct ibv_qp_cap *cap)
+{
+	expect_post(post_one(qp, IBV_WR_SEND, cap->max_send_sge), 0, "a Send");
+	expect_post(post_one(qp, IBV_WR_RDMA_WRITE, cap->max_send_sge), 0,
+		    "a Write");
+	expect_post(post_one_recv(qp, NULL, cap->max_recv_sge), 0, "a receive");
+	expect_post(post_one(qp, IBV_WR_SEND, cap->max_send_sge + 1), EINVAL,
+		    "a Send with an SGE more");
+	expect_post(post_one(qp, IBV_WR_RDMA_WRITE, cap->max_send_sge + 1),
+		    EINVAL, "a Write with an SGE more");
+	expect_post(post_one(qp, IBV_WR_SEND, -1), EINVAL,
+		    "a Send with less than no SGEs");
+	expect_post(post_one_recv(qp, NULL, cap->max_recv_sge + 1), EINVAL,
+		    "a receive with an SGE more");
+}
+
+static unsigned int fill_sq(struct ibv_qp *qp)
+{
+	unsigned int count = 0;
+	int ret;
+
+	while (!(ret = post_one(qp, IBV_WR_SEND, 0)))
+		count++;
+	expect_post(ret, ENOMEM, "a Send beyond the queue");
+	return count;
+}
+
+static unsigned int fill_rq(struct ibv_qp *qp, struct ibv_srq *srq, int num_sge)
+{
+	unsigned int count = 0;
+	int ret;
+
+	while (!(ret = post_one_recv(qp, srq, num_sge)))
+		count++;
+	expect_post(ret, ENOMEM, "a receive beyond the queue");
+	return count;
+}
+
+/* A queue of each size: at least so many WRs, and all that it says it has. */
+static void try_qp_of(int send_wr, int recv_wr, int send_sge, int recv_sge)
+{
+	struct ibv_qp_init_attr attr = {
+		.send_cq = cq,
+		.recv_cq = cq,
+		.qp_type = IBV_QPT_RC,
+		.cap = {
+			.max_send_wr = send_wr, .max_recv_wr = recv_wr,
+			.max_send_sge = send_sge, .max_recv_sge = recv_sge,
+		},
+	};
+	struct ibv_qp *qp = ibv_create_qp(pd, &attr);
+	struct ibv_qp_cap *cap = &attr.cap;
+	unsigned int sends = 2, receives = 1;	/* by try_sges() */
+
+	need(qp, "a QP");
+	if ((int)cap->max_send_wr < send_wr || (int)cap->max_recv_wr < recv_wr ||
+	    (int)cap->max_send_sge < send_sge || (int)cap->max_recv_sge < recv_sge)
+		fail("a QP is smaller than what it was asked for");
+	to_init(qp);
+	try_sges(qp, cap);
+	sends += fill_sq(qp);
+	receives += fill_rq(qp, NULL, 0);
+	if (sends < cap->max_send_wr || receives < cap->max_recv_wr)
+		fail("of %u and %u WRs %u and %u fit", cap->max_send_wr,
+		     cap->max_recv_wr, sends, receives);
+	if (ibv_destroy_qp(qp))
+		fail("a full QP stays: %s", strerror(errno));
+}
+
+/* A Read takes SGEs by a limit of its own. */
+static void try_read_sges(struct ibv_qp *qp, int number, int error)
+{
+	int ret;
+
+	to_init(qp);
+	ret = post_one(qp, IBV_WR_RDMA_READ, number);
 	if (ret != error)
 		fail("a Read with %d SGEs: %s", number, strerror(ret));
+}
+
+static struct ibv_qp_attr query_depths(struct ibv_qp *qp)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	if (ibv_query_qp(qp, &attr, IBV_QP_MAX_QP_RD_ATOMIC, &init))
+		fail("ibv_query_qp: %s", strerror(errno));
+	return attr;
+}
+
+/* One that is too large changes neither, whether the other is good or not. */
+static void try_depths_together(struct ibv_qp *qp, int ord, int ird)
+{
+	struct ibv_qp_attr before = query_depths(qp), after, attr = {
+		.max_rd_atomic = ord,
+		.max_dest_rd_atomic = ird,
+	};
+
+	if (ibv_modify_qp(qp, &attr, IBV_QP_MAX_DEST_RD_ATOMIC |
+			  IBV_QP_MAX_QP_RD_ATOMIC) != EINVAL)
+		fail("ORD %d and IRD %d are not refused", ord, ird);
+	after = query_depths(qp);
+	if (after.max_rd_atomic != before.max_rd_atomic ||
+	    after.max_dest_rd_atomic != before.max_dest_rd_atomic)
+		fail("a refused call leaves ORD %u, IRD %u",
+		     after.max_rd_atomic, after.max_dest_rd_atomic);
 }
 
 static void try_read_depth(struct ibv_qp *qp, int mask, int depth, int error)
@@ -131,7 +266,16 @@ static void try_qps(void)
 		       device.orig_attr.max_qp_init_rd_atom, 0);
 	try_read_depth(qp, IBV_QP_MAX_QP_RD_ATOMIC,
 		       device.orig_attr.max_qp_init_rd_atom + 1, EINVAL);
+	try_depths_together(qp, 1, device.orig_attr.max_qp_rd_atom + 1);
+	try_depths_together(qp, device.orig_attr.max_qp_init_rd_atom + 1, 1);
 	ibv_destroy_qp(qp);
+
+	try_qp_of(1, 64, 1, 1);
+	try_qp_of(64, 1, 1, 1);
+	try_qp_of(3, 17, 3, 2);
+	try_qp_of(5, 5, sge, sge);
+	if (sge < 4)
+		fail("max_sge is %d", sge);
 
 	expect_error(!make_limit_qp(wr + 1, 1, 1, 1), EINVAL, "a larger SQ");
 	expect_error(!make_limit_qp(1, wr + 1, 1, 1), EINVAL, "a larger RQ");
@@ -151,6 +295,27 @@ static struct ibv_srq *make_limit_srq(int wr, int sge)
 	return ibv_create_srq(pd, &attr);
 }
 
+/* Of each WR so many SGEs as the S-RQ was given, and so many WRs. */
+static void try_srq_of(int wr, int sge)
+{
+	struct ibv_srq_init_attr attr = {
+		.attr = { .max_wr = wr, .max_sge = sge },
+	};
+	struct ibv_srq *srq = ibv_create_srq(pd, &attr);
+	unsigned int count;
+
+	need(srq, "an S-RQ");
+	expect_post(post_one_recv(NULL, srq, attr.attr.max_sge + 1), EINVAL,
+		    "a receive with an SGE more");
+	count = fill_rq(NULL, srq, attr.attr.max_sge);
+	if ((int)attr.attr.max_wr < wr || (int)attr.attr.max_sge < sge ||
+	    count != attr.attr.max_wr)
+		fail("an S-RQ of %u WRs of %u SGEs has room for %u",
+		     attr.attr.max_wr, attr.attr.max_sge, count);
+	if (ibv_destroy_srq(srq))
+		fail("a full S-RQ stays: %s", strerror(errno));
+}
+
 static void try_srqs(void)
 {
 	int wr = device.orig_attr.max_srq_wr, sge = device.orig_attr.max_srq_sge;
@@ -158,6 +323,8 @@ static void try_srqs(void)
 
 	need(srq, "the largest S-RQ");
 	ibv_destroy_srq(srq);
+	try_srq_of(7, 2);
+	try_srq_of(100, sge);
 	expect_error(!make_limit_srq(wr + 1, 1), EINVAL, "a larger S-RQ");
 	expect_error(!make_limit_srq(1, sge + 1), EINVAL,
 		     "more SGEs in an S-RQ");
@@ -175,6 +342,10 @@ static void try_cqs(void)
 		     "a larger CQ");
 	expect_error(!ibv_create_cq(context, 1, NULL, NULL, vector), EINVAL,
 		     "a CQ on a vector more");
+	expect_error(!ibv_create_cq(context, 0, NULL, NULL, 0), EINVAL,
+		     "a CQ of nothing");
+	expect_error(!ibv_create_cq(context, -1, NULL, NULL, 0), EINVAL,
+		     "a CQ of less than nothing");
 }
 
 /* ------------------------------------------------------------- numbers */
@@ -219,9 +390,20 @@ static int drop_qp(void *object)
 	return ibv_destroy_qp(object);
 }
 
+/* Index zero is STag zero's, and no object's. */
+static void check_index(uint32_t rkey)
+{
+	if (!(rkey >> 8))
+		fail("the rkey 0x%x has index zero", rkey);
+}
+
 static void *add_mr(void)
 {
-	return ibv_reg_mr(pd, memory, MEMORY, 0);
+	struct ibv_mr *mr = ibv_reg_mr(pd, memory, MEMORY, 0);
+
+	if (mr)
+		check_index(mr->rkey);
+	return mr;
 }
 
 static int drop_mr(void *object)
@@ -231,7 +413,11 @@ static int drop_mr(void *object)
 
 static void *add_mw(void)
 {
-	return ibv_alloc_mw(pd, IBV_MW_TYPE_2);
+	struct ibv_mw *mw = ibv_alloc_mw(pd, IBV_MW_TYPE_2);
+
+	if (mw)
+		check_index(mw->rkey);
+	return mw;
 }
 
 static int drop_mw(void *object)
@@ -239,7 +425,8 @@ static int drop_mw(void *object)
 	return ibv_dealloc_mw(object);
 }
 
-/* As many as the device tells, without those in use already; then none. */
+/* As many as the device tells, without those in use already; then none, until one
+ * has gone. */
 static void try_number(const char *what, int max, int used,
 		       void *(*add)(void), int (*drop)(void *))
 {
@@ -252,15 +439,23 @@ static void try_number(const char *what, int max, int used,
 	if (number != max - used || errno != ENOMEM)
 		fail("%d %s beside the %d in use, of %d: %s", number, what,
 		     used, max, strerror(errno));
+	if (drop(objects[number - 1]))
+		fail("one of the %s stays: %s", what, strerror(errno));
+	objects[number - 1] = add();
+	if (!objects[number - 1])
+		fail("no %s in the place of one that has gone: %s", what,
+		     strerror(errno));
 	while (number)
 		if (drop(objects[--number]))
 			fail("one of the %s stays: %s", what, strerror(errno));
 	free(objects);
 }
 
+/* Nothing stays of what was refused, nor of what has gone: all there is again. */
 static void try_numbers(void)
 {
 	const struct ibv_device_attr *d = &device.orig_attr;
+	uint64_t pinned = pinned_kb();
 
 	try_number("PDs", d->max_pd, 1, add_pd, drop_pd);
 	try_number("CQs", d->max_cq, 1, add_cq, drop_cq);
@@ -268,6 +463,10 @@ static void try_numbers(void)
 	try_number("QPs", d->max_qp, 0, add_qp, drop_qp);
 	try_number("regions", d->max_mr, 0, add_mr, drop_mr);
 	try_number("windows", d->max_mw, 0, add_mw, drop_mw);
+	if (pinned_kb() != pinned)
+		fail("%llu kB are pinned, before %llu",
+		     (unsigned long long)pinned_kb(),
+		     (unsigned long long)pinned);
 }
 
 static void try_gids(void)
@@ -431,6 +630,7 @@ int main(int argc, char **argv)
 	try_qps();
 	try_srqs();
 	try_cqs();
+	try_numbers();
 	try_numbers();
 	try_gids();
 	try_regions();
