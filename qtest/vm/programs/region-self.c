@@ -4,10 +4,12 @@
  * way there is: small and huge pages, odd offsets, an IOVA of its own choice,
  * zero based, a dma-buf. The peer writes to and reads from random parts, the
  * first and the last bytes among them; each byte there, and around it, is
- * checked. In the end the region is deregistered, and its rkey is of no use.
+ * checked. In the end the region is deregistered, and its rkey is of no use. Then
+ * many small regions, at all offsets in a page.
  */
 
 #define _GNU_SOURCE
+#include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
 #include <linux/udmabuf.h>
@@ -21,6 +23,8 @@
 #include "orders.h"
 
 #define HUGE_PAGE	(2ull << 20)
+#define SMALL_PAGE	4096
+#define SMALL_REGIONS	300
 #define GUARD		4096	/* bytes checked on either side of a part */
 #define ACCESS		(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | \
 			 IBV_ACCESS_REMOTE_READ)
@@ -149,6 +153,21 @@ static struct ibv_mr *at_iova(const struct memory *memory, uint64_t *to)
 			       ACCESS);
 }
 
+/* TO has 64 bits: a region that crosses 2^32, and one that ends with the last. */
+static struct ibv_mr *across_4_gib(const struct memory *memory, uint64_t *to)
+{
+	*to = (1ull << 32) - HUGE_PAGE + (uintptr_t)memory->start % HUGE_PAGE;
+	return ibv_reg_mr_iova(pd(), memory->start, memory->length, *to,
+			       ACCESS);
+}
+
+static struct ibv_mr *at_the_top(const struct memory *memory, uint64_t *to)
+{
+	*to = 0 - (size + HUGE_PAGE) + (uintptr_t)memory->start % HUGE_PAGE;
+	return ibv_reg_mr_iova(pd(), memory->start, memory->length, *to,
+			       ACCESS);
+}
+
 static struct ibv_mr *at_iova_0(const struct memory *memory, uint64_t *to)
 {
 	*to = 0;
@@ -200,6 +219,8 @@ static const struct kind kinds[] = {
 	{ "small pages, odd", odd_small_pages, as_it_is },
 	{ "huge pages, odd", odd_huge_pages, as_it_is },
 	{ "at an IOVA", odd_huge_pages, at_iova },
+	{ "across 4 GiB", odd_huge_pages, across_4_gib },
+	{ "at the top", odd_small_pages, at_the_top },
 	{ "at IOVA 0", huge_pages, at_iova_0 },
 	{ "zero based", odd_huge_pages, zero_based },
 	{ "shared memory", shared_file, as_it_is },
@@ -328,6 +349,62 @@ static void run_kind(const struct kind *kind)
 	release(&memory);
 }
 
+/* ----------------------------------------------------------- all offsets */
+
+/* A small region at any offset in a page, of any length. */
+static void try_small(const struct memory *memory, uint32_t number)
+{
+	static uint8_t expected[4 * SMALL_PAGE];
+	struct memory small = { .mapped = memory->mapped };
+	struct target target;
+	struct ibv_mr *mr;
+	uint32_t i;
+
+	small.start = memory->mapped + SMALL_PAGE +
+		      (number * 37 + 1) % SMALL_PAGE;
+	small.length = 1 + rand_r(&seed) % (3 * SMALL_PAGE);
+	memset(memory->mapped, 0xa5, 6 * SMALL_PAGE);
+	mr = as_it_is(&small, &target.addr);
+	if (!mr)
+		fail("%llu octets at %p: %m", (unsigned long long)small.length,
+		     (void *)small.start);
+	target.rkey = mr->rkey;
+	target.length = small.length;
+	order_transfer(&owner, &target, number, false);
+	memset(expected, 0xa5, sizeof(expected));
+	expect_bytes(small.start - SMALL_PAGE, expected, SMALL_PAGE, "before");
+	expect_bytes(small.start + small.length, expected, SMALL_PAGE,
+		     "behind");
+	for (i = 0; i < small.length; i++)
+		expected[i] = pattern(number, i);
+	expect_bytes(small.start, expected, small.length, "inside");
+	if (number % 50 == 0)
+		refuse_outside(&target, small.length);
+	if (ibv_dereg_mr(mr))
+		fail("ibv_dereg_mr: %m");
+}
+
+/* An IOVA has the place in a page that the memory has. */
+static void refuse_other_offset(const struct memory *memory)
+{
+	if (ibv_reg_mr_iova(pd(), memory->mapped + 1, SMALL_PAGE, 2 * SMALL_PAGE,
+			    ACCESS) || errno != EINVAL)
+		fail("an IOVA at another offset: not EINVAL but %m");
+}
+
+static void run_small(uint32_t number)
+{
+	struct memory memory;
+	uint32_t i;
+
+	small_pages(&memory);
+	for (i = 0; i < number; i++)
+		try_small(&memory, i);
+	refuse_other_offset(&memory);
+	release(&memory);
+	say("%u small regions: ok", number);
+}
+
 /* All of them, if there is no name. */
 static void run_kinds(const char *name)
 {
@@ -385,6 +462,8 @@ int main(int argc, char **argv)
 
 	owner_start(&owner, argv[optind], port);
 	run_kinds(kind);
+	if (!kind)
+		run_small(SMALL_REGIONS);
 	owner_end(&owner);
 	say("regions: ok");
 	return 0;

@@ -5,7 +5,8 @@
  * and any two or all three of them. After each, what the peer may do it can, with
  * every byte checked; what it may not do breaks the connection and changes
  * nothing: the old rkey, a right not granted, the PD of no QP. At last the
- * region is reregistered while the peer writes to it without a pause.
+ * region is reregistered, and deregistered, while the peer writes to it without a
+ * pause.
  */
 
 #include <getopt.h>
@@ -226,6 +227,36 @@ static void reregister_while_written(uint32_t times)
 	say("while written to: %u reregistrations", times);
 }
 
+static void register_region(void)
+{
+	mr = register_memory(owner.ep.id, memories[0].start,
+			     memories[0].length, ALL_RIGHTS);
+}
+
+/* The same of ibv_dereg_mr(), of a region that was reregistered. */
+static void deregister_while_written(uint32_t times)
+{
+	struct memory *m = &memories[0];
+	struct target target;
+	uint32_t i;
+
+	for (i = 0; i < times; i++) {
+		open_all();
+		fill(m, ~pattern(i, 0));
+		target = whole(mr->rkey);
+		order_endless_write(&owner, &target, i);
+		await_byte(m, pattern(i, 0));
+		if (ibv_dereg_mr(mr))
+			fail("ibv_dereg_mr under writes: %m");
+		fill(m, ~pattern(i, 0));
+		owner_await_refusal(&owner);
+		check_memories("after deregistration under writes");
+		owner_reconnect(&owner);
+		register_region();
+	}
+	say("while written to: %u deregistrations", times);
+}
+
 /* ------------------------------------------------------------------ main */
 
 static void set_up(void)
@@ -244,8 +275,7 @@ static void set_up(void)
 	pds[1] = ibv_alloc_pd(owner.ep.id->verbs);
 	if (!pds[1])
 		fail("ibv_alloc_pd: %m");
-	mr = register_memory(owner.ep.id, memories[0].start,
-			     memories[0].length, ALL_RIGHTS);
+	register_region();
 }
 
 static void clean_up(void)
@@ -292,6 +322,7 @@ int main(int argc, char **argv)
 	for (flags = 1; flags <= ALL_FLAGS; flags++)
 		run_form(flags, times);
 	reregister_while_written(times);
+	deregister_while_written(times);
 	clean_up();
 	say("rereg: ok");
 	return 0;

@@ -109,12 +109,18 @@ static void bind_type_2(uint32_t offset, uint32_t length)
 	post_and_wait(&wr, "bind");
 }
 
+/* Each bind has the next key, in turn all 256; the index is the window's own. */
 static void bind_window(uint32_t offset, uint32_t length)
 {
+	uint32_t before = mw->rkey;
+
 	if (mw->type == IBV_MW_TYPE_1)
 		bind_type_1(offset, length);
 	else
 		bind_type_2(offset, length);
+	if (mw->rkey >> 8 != before >> 8 ||
+	    (mw->rkey & 0xff) != ((before + 1) & 0xff))
+		fail("rkey 0x%x after 0x%x", mw->rkey, before);
 }
 
 static void invalidate_window(void)

@@ -17,3 +17,7 @@ for kind in "small pages, odd" "huge pages" "huge pages, odd"; do
 	region-self --kind "$kind" --size 1G "$(address_of alone)" ||
 		fail "region-self, 1 GiB"
 done
+
+shows V7.3.1.1-2 V7.3.1.1-3 V7.3.2.2-1 V7.3.2.2-3 V7.6.1.1-1 V7.6.1.1-3 V7.6.1.2-1 \
+	V7.6.2-1 V7.9-1 V9.2.6.2-1 V9.2.6.2-5 V9.2.6.2-6
+shows_provider V7.6.1.1-2

@@ -38,3 +38,6 @@ for type in 1 2; do
 	window-self --type $type --number 10 "$(address_of alone)" ||
 		fail "window-self afterwards"
 done
+
+shows V4-1 V5.1.4-1 V7.2-1
+shows_provider V7.2-3 V7.10.2-10
