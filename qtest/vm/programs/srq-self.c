@@ -350,6 +350,46 @@ static void refuse_in_rq(void)
 	expect_refused(ibv_post_recv(qp, &wr, &bad), ENOMEM, "a WR too many");
 }
 
+/* What is said of the RQ of a QP that has none does not count. */
+static void ignore_rq(void)
+{
+	struct ibv_qp_init_attr init, attr = {
+		.send_cq = receivers[0].send_cq,
+		.recv_cq = receivers[0].recv_cq,
+		.srq = srq,
+		.qp_type = IBV_QPT_RC,
+		.cap = {
+			.max_send_wr = 1,
+			.max_recv_wr = 1000000000,
+			.max_recv_sge = 1000,
+		},
+	};
+	struct ibv_qp *qp = ibv_create_qp(receivers[0].id->pd, &attr);
+	struct ibv_qp_attr now;
+
+	if (!qp)
+		fail("a QP with an S-RQ and an absurd RQ: %s", strerror(errno));
+	if (ibv_query_qp(qp, &now, IBV_QP_CAP, &init))
+		fail("ibv_query_qp: %s", strerror(errno));
+	if (init.cap.max_recv_wr || init.cap.max_recv_sge || init.srq != srq)
+		fail("a QP with an S-RQ says that its RQ has %u WRs of %u SGEs",
+		     init.cap.max_recv_wr, init.cap.max_recv_sge);
+	if (ibv_destroy_qp(qp))
+		fail("ibv_destroy_qp: %s", strerror(errno));
+}
+
+static void expect_srq(uint32_t wr, uint32_t limit, const char *when)
+{
+	struct ibv_srq_attr attr;
+
+	if (ibv_query_srq(srq, &attr))
+		fail("ibv_query_srq: %s", strerror(errno));
+	if (attr.max_wr != wr || attr.max_sge != max_sge ||
+	    attr.srq_limit != limit)
+		fail("%s: %u WRs of %u SGEs, limit %u", when, attr.max_wr,
+		     attr.max_sge, attr.srq_limit);
+}
+
 static void refuse_misuse(void)
 {
 	struct ibv_sge sges[64] = { { 0 } };
@@ -368,7 +408,9 @@ static void refuse_misuse(void)
 		       "a WR of less than no SGEs");
 	expect_refused(ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT), EINVAL,
 		       "a limit above the S-RQ");
+	expect_srq(max_wr, 0, "after a refused limit");
 	expect_refused(ibv_destroy_srq(srq), EBUSY, "destroying an S-RQ in use");
+	ignore_rq();
 	refuse_in_rq();
 }
 
@@ -385,18 +427,38 @@ static bool next_async(struct ibv_async_event *event, double seconds)
 	return true;
 }
 
-static void limit_event(void)
+static void arm_limit(uint32_t limit)
 {
-	struct ibv_srq_attr attr = { .srq_limit = max_wr - 2 };
+	struct ibv_srq_attr attr = { .srq_limit = limit };
+
+	if (ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT))
+		fail("ibv_modify_srq: %s", strerror(errno));
+	expect_srq(max_wr, limit, "armed");
+}
+
+static void expect_limit_event(void)
+{
+	struct ibv_async_event event;
+
+	if (!next_async(&event, time_limit))
+		fail("no event at the limit");
+	if (event.event_type != IBV_EVENT_SRQ_LIMIT_REACHED ||
+	    event.element.srq != srq)
+		fail("%s at the limit", ibv_event_type_str(event.event_type));
+	ibv_ack_async_event(&event);
+	if (next_async(&event, 0.2))
+		fail("%s, a second event",
+		     ibv_event_type_str(event.event_type));
+}
+
+/* With max_wr - 2 WQEs left there is no event, and one with one less. */
+static void cross_limit(void)
+{
 	struct ibv_async_event event;
 	unsigned int random = 3;
 	uint32_t slot[4];
 	int i;
 
-	if (ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT))
-		fail("ibv_modify_srq: %s", strerror(errno));
-	if (ibv_query_srq(srq, &attr) || attr.srq_limit != max_wr - 2)
-		fail("the limit is %u", attr.srq_limit);
 	for (i = 0; i < 2; i++) {
 		send_one(0, &random);
 		slot[i] = take_one(0);
@@ -408,18 +470,58 @@ static void limit_event(void)
 		send_one(0, &random);
 		slot[i] = take_one(0);
 	}
-	if (!next_async(&event, time_limit))
-		fail("no event at the limit");
-	if (event.event_type != IBV_EVENT_SRQ_LIMIT_REACHED ||
-	    event.element.srq != srq)
-		fail("%s at the limit", ibv_event_type_str(event.event_type));
-	ibv_ack_async_event(&event);
-	if (next_async(&event, 0.2))
-		fail("%s, a second event",
-		     ibv_event_type_str(event.event_type));
+	expect_limit_event();
 	for (i = 0; i < 4; i++)
 		post(slot[i]);
+}
+
+/* Once for each time that it is armed; to arm it twice is once. */
+static void limit_event(void)
+{
+	arm_limit(max_wr - 2);
+	cross_limit();
+	arm_limit(1);
+	arm_limit(max_wr - 2);
+	arm_limit(max_wr - 2);
+	cross_limit();
 	say("the limit event: ok");
+}
+
+static int resize_new(struct ibv_srq *other)
+{
+	struct ibv_srq_attr attr = { .max_wr = WANTED_WRS / 2 };
+
+	return ibv_modify_srq(other, &attr, IBV_SRQ_MAX_WR);
+}
+
+/* The limit that is given at creation is armed: smaller than that it does not become,
+ * until there is none. */
+static void limit_of_new(struct ibv_pd *pd)
+{
+	struct ibv_srq_init_attr init = {
+		.attr = {
+			.max_wr = WANTED_WRS,
+			.max_sge = WANTED_SGES,
+			.srq_limit = WANTED_WRS,
+		},
+	};
+	struct ibv_srq *other = ibv_create_srq(pd, &init);
+	struct ibv_srq_attr attr = { 0 };
+
+	if (!other)
+		fail("ibv_create_srq with a limit: %s", strerror(errno));
+	expect_refused(resize_new(other), EINVAL,
+		       "an S-RQ smaller than its limit");
+	if (ibv_query_srq(other, &attr) || attr.srq_limit != WANTED_WRS ||
+	    attr.max_wr != init.attr.max_wr)
+		fail("a refused size leaves %u WRs, limit %u", attr.max_wr,
+		     attr.srq_limit);
+	attr.srq_limit = 0;
+	expect_refused(ibv_modify_srq(other, &attr, IBV_SRQ_LIMIT), 0,
+		       "no limit");
+	expect_refused(resize_new(other), 0, "a smaller S-RQ");
+	if (ibv_destroy_srq(other))
+		fail("ibv_destroy_srq: %s", strerror(errno));
 }
 
 /*
@@ -468,16 +570,69 @@ static void break_one(void)
 	say("a broken connection: ok");
 }
 
+/* Twice as large, with all that is posted, and full again. */
+static void grow(void)
+{
+	struct ibv_srq_attr attr = { .max_wr = 2 * max_wr };
+	unsigned int random = 5;
+	uint32_t i;
+
+	if (ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR))
+		fail("ibv_modify_srq: %s", strerror(errno));
+	/* The limit was reached, and is what it was. */
+	expect_srq(2 * max_wr, max_wr - 2, "grown");
+	for (i = max_wr; i < 2 * max_wr; i++)
+		post(i);
+	expect_refused(try_post(2 * max_wr), ENOMEM, "a WR too many");
+	for (i = 0; i < 4 * max_wr; i++) {
+		send_one(i % 2, &random);
+		post(take_one(i % 2));
+	}
+	say("a larger S-RQ: ok");
+}
+
+/* The only WR has an lkey of nobody: the QP that takes it says so. */
+static void bad_receive(void)
+{
+	struct endpoint *to = &receivers[0];
+	struct ibv_sge sge = { (uintptr_t)slots, SLOT, 0x12345600 };
+	struct ibv_recv_wr *bad, wr = {
+		.wr_id = 777, .sg_list = &sge, .num_sge = 1,
+	};
+	unsigned int random = 6;
+	struct ibv_wc wc;
+	uint32_t i;
+
+	for (i = 0; i < 2 * max_wr; i++) {
+		send_one(1, &random);
+		take_one(1);
+	}
+	if (ibv_post_srq_recv(srq, &wr, &bad))
+		fail("ibv_post_srq_recv of a WR that fails later");
+	post_message(&senders[0], outgoing_mr, outgoing, 8, 1);
+	if (!wait_completions(to->recv_cq, to->recv_channel, &wc, 1, time_limit))
+		fail("no completion of a WR with an error");
+	if (wc.wr_id != 777 || wc.status != IBV_WC_LOC_PROT_ERR ||
+	    wc.qp_num != to->id->qp->qp_num)
+		fail("WR %llu of QP %u: %s", (unsigned long long)wc.wr_id,
+		     wc.qp_num, ibv_wc_status_str(wc.status));
+	say("a WR with an error: ok");
+}
+
+/* As long as one QP is there, in Error as it is, the S-RQ stays; then it goes, full. */
 static void free_all(void)
 {
 	uint32_t i;
 
+	for (i = 0; i < max_wr; i++)
+		post(i);
 	for (i = 0; i < CONNECTIONS; i++) {
 		rdma_disconnect(senders[i].id);
 		free_endpoint(&senders[i]);
+		expect_refused(ibv_destroy_srq(srq), EBUSY,
+			       "destroying an S-RQ in use");
 		free_endpoint(&receivers[i]);
 	}
-	/* Full as it is. */
 	if (ibv_destroy_srq(srq))
 		fail("ibv_destroy_srq: %s", strerror(errno));
 	if (ibv_dereg_mr(slots_mr) || ibv_dereg_mr(outgoing_mr))
@@ -501,12 +656,15 @@ static void run(void)
 	check_device(id->verbs);
 	refuse_creation(id->pd);
 	make_srq(id->pd);
+	limit_of_new(id->pd);
 	connect_all();
 	transfer_all();
 	fill_and_drain();
 	refuse_misuse();
 	limit_event();
 	break_one();
+	grow();
+	bad_receive();
 	free_all();
 	rdma_destroy_id(id);
 	rdma_destroy_id(listener);

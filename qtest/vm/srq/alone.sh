@@ -10,6 +10,7 @@
 me=$(address_of alone)
 
 srq-self --number 500 "$me" || fail "srq-self"
+eventually 30 nothing_left || fail "$(objects_left)"
 
 say "killed while receiving"
 srq-self --number 100000000 "$me" &
@@ -28,5 +29,8 @@ run_client srq-bw ib_send_bw -R --use-srq -n 1000 -F \
 end_server
 cat /tmp/srq-bw
 
-shows V6.3.5-2 V6.3-3 V9.3.1.2-3 V9.3.1.2-4 V9.3.1.2-6 \
-	V6.3.5-1 V6.3.8-4
+shows V6.3-1 V6.3-3 V6.3.1-1 V6.3.3-1 V6.3.3-2 V6.3.5-2 V6.3.8-2 V6.3.8-3 V6.3.8-4 \
+	V8.3.1-4 V9-3 V9.2.4.1-1 V9.2.4.2-1 V9.2.4.3-1 V9.2.4.3-2 V9.2.4.3-3 \
+	V9.2.4.3-6 V9.2.4.4-1 V9.2.4.4-2 V9.5.3-34
+shows_provider V6.3.4-1 V6.3.5-1 V6.3.6-1 V8.1.1-2 V9.2.4.1-2 V9.2.5.1-4 \
+	V9.2.5.2-2 V9.3.1.2-3 V9.3.1.2-4 V9.3.1.2-6 V9.3.2.1-8
