@@ -9,11 +9,16 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <linux/seccomp.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "common.h"
 
@@ -24,6 +29,9 @@
 #define MIXED		31
 #define CIRCLES		200
 #define MOST_POSTS	4096
+#define FAILING		10	/* Writes, of which number BAD is wrong */
+#define ROOM		30000	/* octets of a receive */
+#define QUIET_ROUNDS	2000
 
 static const char help[] =
 "usage: post-self [options] ADDRESS\n"
@@ -93,18 +101,23 @@ static void connect_pair(struct pair *p, unsigned int receives)
 				  IBV_ACCESS_REMOTE_READ);
 }
 
-static void end_pair(struct pair *p)
+static void free_pair(struct pair *p)
 {
-	rdma_disconnect(p->a.id);
-	rdma_disconnect(p->b.id);
-	expect_and_ack(p->a.channel, RDMA_CM_EVENT_DISCONNECTED);
-	expect_and_ack(p->b.channel, RDMA_CM_EVENT_DISCONNECTED);
 	ibv_dereg_mr(p->a_mr);
 	ibv_dereg_mr(p->b_mr);
 	free_endpoint(&p->a);
 	free_endpoint(&p->b);
 	free(p->a_memory);
 	free(p->b_memory);
+}
+
+static void end_pair(struct pair *p)
+{
+	rdma_disconnect(p->a.id);
+	rdma_disconnect(p->b.id);
+	expect_and_ack(p->a.channel, RDMA_CM_EVENT_DISCONNECTED);
+	expect_and_ack(p->b.channel, RDMA_CM_EVENT_DISCONNECTED);
+	free_pair(p);
 }
 
 /* ------------------------------------------------------ work requests */
@@ -163,8 +176,8 @@ static void fill(struct pair *p)
 }
 
 /* By polling alone: no event may be needed. */
-static void poll_one(struct ibv_cq *cq, uint64_t wr_id,
-		     enum ibv_wc_status status)
+static struct ibv_wc poll_wc(struct ibv_cq *cq, uint64_t wr_id,
+			     enum ibv_wc_status status)
 {
 	double end = now() + time_limit;
 	struct ibv_wc wc;
@@ -181,6 +194,13 @@ static void poll_one(struct ibv_cq *cq, uint64_t wr_id,
 		     (unsigned long long)wc.wr_id,
 		     ibv_wc_status_str(wc.status), (unsigned long long)wr_id,
 		     ibv_wc_status_str(status));
+	return wc;
+}
+
+static void poll_one(struct ibv_cq *cq, uint64_t wr_id,
+		     enum ibv_wc_status status)
+{
+	poll_wc(cq, wr_id, status);
 }
 
 static void expect_nothing(struct ibv_cq *cq, const char *what)
@@ -319,12 +339,48 @@ static void try_bad_in_list(void)
 	say("bad work requests in lists: ok");
 }
 
+static void fill_rq(struct pair *p)
+{
+	struct ibv_recv_wr *bad = NULL, recv = { 0 };
+	unsigned int receives = 0;
+	int ret;
+
+	while (!(ret = ibv_post_recv(p->b.id->qp, &recv, &bad)))
+		if (++receives == MOST_POSTS)
+			fail("the RQ is never full");
+	expect_refused(ret, ENOMEM, "a full RQ");
+	if (receives < QP_DEPTH || bad != &recv)
+		fail("an RQ of %d is full with %u", QP_DEPTH, receives);
+}
+
+static void fill_srq(struct pair *p)
+{
+	struct ibv_srq_init_attr init = {
+		.attr = { .max_wr = 10, .max_sge = 1 },
+	};
+	struct ibv_srq *srq = ibv_create_srq(p->b.id->pd, &init);
+	struct ibv_recv_wr *bad = NULL, recv = { 0 };
+	unsigned int receives = 0;
+	int ret;
+
+	if (!srq)
+		fail("ibv_create_srq: %m");
+	while (!(ret = ibv_post_srq_recv(srq, &recv, &bad)))
+		if (++receives == MOST_POSTS)
+			fail("the S-RQ is never full");
+	expect_refused(ret, ENOMEM, "a full S-RQ");
+	if (receives != init.attr.max_wr || bad != &recv)
+		fail("an S-RQ of %u is full with %u", init.attr.max_wr,
+		     receives);
+	if (ibv_destroy_srq(srq))
+		fail("ibv_destroy_srq: %m");
+}
+
 /* A slot comes back with the completion, not with the work. */
 static void try_full_queues(void)
 {
-	struct ibv_recv_wr *bad, recv = { 0 };
 	struct pair p;
-	unsigned int n, i, receives = 0;
+	unsigned int n, i;
 	int ret;
 
 	connect_pair(&p, 0);
@@ -349,12 +405,8 @@ static void try_full_queues(void)
 	if (p.b_memory[n + 1])
 		fail("octet %u of a refused Write arrived", n + 1);
 
-	while (!(ret = ibv_post_recv(p.b.id->qp, &recv, &bad)))
-		if (++receives == MOST_POSTS)
-			fail("the RQ is never full");
-	expect_refused(ret, ENOMEM, "a full RQ");
-	if (receives < QP_DEPTH)
-		fail("an RQ of %d is full with %u", QP_DEPTH, receives);
+	fill_rq(&p);
+	fill_srq(&p);
 	end_pair(&p);
 	say("full queues: ok");
 }
@@ -480,6 +532,290 @@ static void try_flush(void)
 	say("flushed work requests: ok");
 }
 
+/* Two halves, and between them an SGE of nothing, for which any lkey will do. */
+static int with_empty(struct ibv_sge *sges, uint8_t *at, uint32_t length,
+		      uint32_t lkey)
+{
+	uint32_t half = length / 2;
+
+	sges[0] = (struct ibv_sge) { (uintptr_t)at, half, lkey };
+	sges[1] = (struct ibv_sge) { (uintptr_t)at, 0, 0x1234567 };
+	sges[2] = (struct ibv_sge) { (uintptr_t)at + half, length - half, lkey };
+	return 3;
+}
+
+/* As many SGEs as the QP may have, or as there are octets. */
+static int with_most(const struct pair *p, struct ibv_sge *sges, uint32_t length)
+{
+	uint32_t count = length < p->a.max_sge ? length : p->a.max_sge, i;
+
+	for (i = 0; i < count; i++)
+		sges[i] = (struct ibv_sge) {
+			(uintptr_t)p->a_memory + i, 1, p->a_mr->lkey,
+		};
+	if (count)
+		sges[count - 1].length = length - (count - 1);
+	return count;
+}
+
+static void post_list_of_sges(struct pair *p, enum ibv_wr_opcode opcode,
+			      uint64_t wr_id, struct ibv_sge *sges, int count)
+{
+	struct ibv_send_wr *bad, wr = {
+		.wr_id = wr_id,
+		.sg_list = sges,
+		.num_sge = count,
+		.opcode = opcode,
+		.send_flags = IBV_SEND_SIGNALED,
+		.wr.rdma = {
+			.remote_addr = (uintptr_t)p->b_memory,
+			.rkey = p->b_mr->rkey,
+		},
+	};
+	int ret = ibv_post_send(p->a.id->qp, &wr, &bad);
+
+	if (ret)
+		fail("opcode %d with %d SGEs: %s", opcode, count,
+		     strerror(ret));
+}
+
+static void check_arrived(struct pair *p, uint32_t length, const char *what)
+{
+	if (memcmp(p->a_memory, p->b_memory, length) || p->b_memory[length])
+		fail("%s of %u octets: others have arrived", what, length);
+	memset(p->b_memory, 0, MEMORY);
+}
+
+/* The receive is complete with the length of the message, not of its room. */
+static void try_length(struct pair *p, uint32_t length, bool most)
+{
+	/* All 64 bits of a wr_id come back. */
+	const uint64_t send_id = length ? 0 : UINT64_MAX, recv_id = ~send_id;
+	struct ibv_sge sges[16], room[3];
+	struct ibv_recv_wr *bad, recv = { .wr_id = recv_id, .sg_list = room };
+	int count = most ? with_most(p, sges, length) :
+		    with_empty(sges, p->a_memory, length, p->a_mr->lkey);
+	struct ibv_wc wc;
+	int ret;
+
+	recv.num_sge = with_empty(room, p->b_memory, ROOM, p->b_mr->lkey);
+	ret = ibv_post_recv(p->b.id->qp, &recv, &bad);
+	if (ret)
+		fail("a receive with an empty SGE: %s", strerror(ret));
+	post_list_of_sges(p, IBV_WR_SEND, send_id, sges, count);
+	wc = poll_wc(p->a.send_cq, send_id, IBV_WC_SUCCESS);
+	if (wc.opcode != IBV_WC_SEND || wc.qp_num != p->a.id->qp->qp_num)
+		fail("a Send completes as %d of QP %u", wc.opcode, wc.qp_num);
+	wc = poll_wc(p->b.recv_cq, recv_id, IBV_WC_SUCCESS);
+	if (wc.byte_len != length || wc.opcode != IBV_WC_RECV || wc.wc_flags ||
+	    wc.qp_num != p->b.id->qp->qp_num)
+		fail("a message of %u octets: %u of kind %d, flags 0x%x, QP %u",
+		     length, wc.byte_len, wc.opcode, wc.wc_flags, wc.qp_num);
+	check_arrived(p, length, "Send");
+
+	post_list_of_sges(p, IBV_WR_RDMA_WRITE, 1, sges, count);
+	poll_one(p->a.send_cq, 1, IBV_WC_SUCCESS);
+	/* A Read of nothing comes behind it. */
+	post_list_of_sges(p, IBV_WR_RDMA_READ, 2, NULL, 0);
+	poll_one(p->a.send_cq, 2, IBV_WC_SUCCESS);
+	check_arrived(p, length, "Write");
+}
+
+static void try_lengths(void)
+{
+	static const uint32_t lengths[] = { 0, 1, 2, 1500, 20000, 0 };
+	struct pair p;
+	unsigned int i;
+
+	connect_pair(&p, 0);
+	fill(&p);
+	for (i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+		try_length(&p, lengths[i], false);
+		try_length(&p, lengths[i], true);
+	}
+	end_pair(&p);
+	say("lengths of messages: ok");
+}
+
+/* The next event about a QP, within seconds; NULL: none. */
+static struct ibv_qp *next_qp_event(struct pair *p, double seconds,
+				    enum ibv_event_type *type)
+{
+	struct pollfd fd = { .fd = p->a.id->verbs->async_fd, .events = POLLIN };
+	struct ibv_async_event event;
+
+	if (poll(&fd, 1, seconds * 1000) <= 0)
+		return NULL;
+	if (ibv_get_async_event(p->a.id->verbs, &event))
+		fail("ibv_get_async_event: %m");
+	*type = event.event_type;
+	ibv_ack_async_event(&event);
+	return event.element.qp;
+}
+
+/* The end that finds a work request wrong completes it, and has no event besides; the
+ * other one, which a Terminate has reached, has the event. */
+static void expect_fatal_event(struct pair *p)
+{
+	enum ibv_event_type type;
+	struct ibv_qp *qp = next_qp_event(p, time_limit, &type);
+
+	if (!qp)
+		fail("no event at the other end");
+	do {
+		if (qp == p->b.id->qp && type == IBV_EVENT_QP_FATAL)
+			continue;
+		fail("%s of QP %u", ibv_event_type_str(type), qp->qp_num);
+	} while ((qp = next_qp_event(p, 0.3, &type)));
+}
+
+/* None is signaled; those before the wrong one say nothing, all others do. */
+static void try_errors(void)
+{
+	struct pair p;
+	struct ibv_sge sge;
+	struct ibv_send_wr wr;
+	unsigned int i;
+
+	connect_pair(&p, 4);
+	fill(&p);
+	for (i = 0; i < FAILING; i++) {
+		wr = write_wr(&p, &sge, i, false);
+		if (i == BAD)
+			sge.lkey ^= 0x5500;
+		post_unsignaled(&p, &wr);
+	}
+	poll_one(p.a.send_cq, BAD, IBV_WC_LOC_PROT_ERR);
+	for (i = BAD + 1; i < FAILING; i++)
+		poll_one(p.a.send_cq, i, IBV_WC_WR_FLUSH_ERR);
+	expect_nothing(p.a.send_cq, "all Writes have completed");
+	for (i = 0; i < BAD; i++)
+		await_octet(&p, i);
+	for (; i < FAILING; i++)
+		if (p.b_memory[i])
+			fail("octet %u of a Write that failed arrived", i);
+	expect_fatal_event(&p);
+	for (i = 0; i < 4; i++)
+		poll_one(p.b.recv_cq, i, IBV_WC_WR_FLUSH_ERR);
+	end_pair(&p);
+	say("unsignaled work requests that fail: ok");
+}
+
+/* One end closes the connection: both are told once, by the connection; no QP has an
+ * event. What waits comes back. */
+static void try_close(void)
+{
+	enum ibv_event_type type;
+	struct pair p;
+	unsigned int i;
+
+	connect_pair(&p, 4);
+	if (rdma_disconnect(p.a.id))
+		fail("rdma_disconnect: %m");
+	expect_and_ack(p.a.channel, RDMA_CM_EVENT_DISCONNECTED);
+	expect_and_ack(p.b.channel, RDMA_CM_EVENT_DISCONNECTED);
+	for (i = 0; i < 4; i++)
+		poll_one(p.b.recv_cq, i, IBV_WC_WR_FLUSH_ERR);
+	if (next_event(p.a.channel, 0.3) || next_event(p.b.channel, 0.1))
+		fail("an end is told twice of the end");
+	if (next_qp_event(&p, 0.1, &type))
+		fail("%s after a close", ibv_event_type_str(type));
+	free_pair(&p);
+	say("closing: ok");
+}
+
+/* Together their lengths are zero, for who counts with 32 bits. */
+static void try_too_long(void)
+{
+	struct ibv_sge sges[2];
+	struct ibv_wc wc;
+	struct pair p;
+	double end;
+
+	connect_pair(&p, 0);
+	fill(&p);
+	sges[0] = (struct ibv_sge) {
+		(uintptr_t)p.a_memory, 1u << 31, p.a_mr->lkey,
+	};
+	sges[1] = sges[0];
+	post_list_of_sges(&p, IBV_WR_RDMA_WRITE, 5, sges, 2);
+	end = now() + time_limit;
+	while (!ibv_poll_cq(p.a.send_cq, 1, &wc))
+		if (now() > end)
+			fail("no completion of a Write of 4 GiB");
+	if (wc.wr_id != 5 || wc.status == IBV_WC_SUCCESS)
+		fail("a Write of 4 GiB: %s", ibv_wc_status_str(wc.status));
+	if (p.b_memory[0])
+		fail("octets of a Write of 4 GiB arrived");
+	end_pair(&p);
+	say("lists that are too long: ok");
+}
+
+/* ------------------------------------------------- without the system */
+
+static atomic_bool quiet_done;
+
+static bool await_quietly(struct ibv_cq *cq, uint64_t wr_id)
+{
+	struct ibv_wc wc;
+	int n;
+
+	do {
+		n = ibv_poll_cq(cq, 1, &wc);
+	} while (!n);
+	return n == 1 && wc.wr_id == wr_id && wc.status == IBV_WC_SUCCESS;
+}
+
+static bool quiet_round(struct pair *p, uint64_t round)
+{
+	struct ibv_sge from = { (uintptr_t)p->a_memory, 64, p->a_mr->lkey };
+	struct ibv_sge to = { (uintptr_t)p->b_memory, 64, p->b_mr->lkey };
+	struct ibv_recv_wr *bad_recv, recv = {
+		.wr_id = round, .sg_list = &to, .num_sge = 1,
+	};
+	struct ibv_send_wr *bad, wr = {
+		.wr_id = round, .sg_list = &from, .num_sge = 1,
+		.opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED,
+	};
+
+	return !ibv_req_notify_cq(p->b.recv_cq, round & 1) &&
+	       !ibv_post_recv(p->b.id->qp, &recv, &bad_recv) &&
+	       !ibv_post_send(p->a.id->qp, &wr, &bad) &&
+	       await_quietly(p->a.send_cq, round) &&
+	       await_quietly(p->b.recv_cq, round);
+}
+
+/* The kernel ends this thread at the first system call but that of its end. */
+static void *run_quietly(void *opaque)
+{
+	uint64_t round = 0;
+
+	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT))
+		fail("PR_SET_SECCOMP: %m");
+	while (round < QUIET_ROUNDS && quiet_round(opaque, round))
+		round++;
+	atomic_store(&quiet_done, round == QUIET_ROUNDS);
+	syscall(SYS_exit, 0);
+	return NULL;
+}
+
+static void try_without_system(void)
+{
+	pthread_t thread;
+	struct pair p;
+	int ret;
+
+	connect_pair(&p, 0);
+	ret = pthread_create(&thread, NULL, run_quietly, &p);
+	if (ret)
+		fail("pthread_create: %s", strerror(ret));
+	pthread_join(thread, NULL);
+	if (!atomic_load(&quiet_done))
+		fail("posting, polling or asking for an event calls the system, or fails");
+	end_pair(&p);
+	say("without system calls: ok");
+}
+
 /* Verbs' Reset: nothing is accepted, nor sent later. (In Init it is, and held:
  * V6.2.1-2.) */
 static void try_reset(void)
@@ -534,6 +870,11 @@ static void run(void)
 	try_circles();
 	try_unsignaled();
 	try_flush();
+	try_lengths();
+	try_errors();
+	try_close();
+	try_too_long();
+	try_without_system();
 	rdma_destroy_id(listener);
 	rdma_destroy_event_channel(listen_channel);
 }
