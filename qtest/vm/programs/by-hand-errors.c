@@ -124,11 +124,11 @@ static void expect(unsigned int qp, uint64_t wr_id, enum ibv_wc_status status)
 }
 
 /* A good WR, a bad one, and one behind it. */
-static void try_key(enum ibv_wr_opcode opcode)
+static void try_key(enum ibv_wr_opcode opcode, uint32_t key_change)
 {
 	connect_pair(7);
 	post(1, IBV_WR_RDMA_WRITE, 0);
-	post(2, opcode, 0x5500);
+	post(2, opcode, key_change);
 	post(3, IBV_WR_RDMA_WRITE, 0);
 	expect(0, 1, IBV_WC_SUCCESS);
 	expect(0, 2, IBV_WC_REM_ACCESS_ERR);
@@ -208,9 +208,13 @@ static void try_sqd(void)
 static void run(const char *adapter)
 {
 	open_pair(adapter);
-	try_key(IBV_WR_RDMA_WRITE);
-	try_key(IBV_WR_RDMA_READ);
+	/* Another index; another key of the same index. */
+	try_key(IBV_WR_RDMA_WRITE, 0x5500);
+	try_key(IBV_WR_RDMA_READ, 0x5500);
+	try_key(IBV_WR_RDMA_WRITE, 0x01);
+	try_key(IBV_WR_RDMA_READ, 0x80);
 	try_receive(SIZE, 0x5500, IBV_WC_LOC_PROT_ERR, IBV_WC_REM_OP_ERR);
+	try_receive(SIZE, 0x01, IBV_WC_LOC_PROT_ERR, IBV_WC_REM_OP_ERR);
 	try_receive(SIZE - 1, 0, IBV_WC_LOC_LEN_ERR, IBV_WC_REM_INV_REQ_ERR);
 	try_no_receive();
 	try_late_receive();

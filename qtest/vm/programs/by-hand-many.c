@@ -108,8 +108,59 @@ static void post_both(unsigned int i)
 		fail("posting to QP %u failed", i);
 }
 
+/* A CQ that no queue uses is made and unmade beside. */
+static void check_unused_cq(void)
+{
+	struct ibv_cq *cq = ibv_create_cq(many.adapter.context, 1, NULL, NULL,
+					  0);
+	struct ibv_wc wc;
+
+	if (!cq || ibv_poll_cq(cq, 1, &wc) || ibv_destroy_cq(cq))
+		fail("a CQ without queues: %s", strerror(errno));
+}
+
+/* The CQ has the completions of both queues of all QPs: one of each. */
+static void note_completion(const struct ibv_wc *wc, uint8_t *seen)
+{
+	uint8_t bit = wc->opcode == IBV_WC_RECV ? 1 : 2;
+
+	check_completion(wc, "message");
+	if (wc->wr_id >= many.count ||
+	    wc->qp_num != many.qps[wc->wr_id]->qp_num ||
+	    (wc->opcode != IBV_WC_RECV && wc->opcode != IBV_WC_SEND) ||
+	    (seen[wc->wr_id] & bit))
+		fail("completion %llu, of kind %d, of QP %u",
+		     (unsigned long long)wc->wr_id, wc->opcode, wc->qp_num);
+	seen[wc->wr_id] |= bit;
+}
+
+static int compare_numbers(const void *a, const void *b)
+{
+	const struct ibv_qp *const *left = a, *const *right = b;
+
+	return (*left)->qp_num < (*right)->qp_num ? -1 :
+	       (*left)->qp_num > (*right)->qp_num;
+}
+
+/* No two QPs have the same. */
+static void check_numbers(void)
+{
+	struct ibv_qp **sorted = calloc(many.count, sizeof(*sorted));
+	unsigned int i;
+
+	if (!sorted)
+		fail("no memory");
+	memcpy(sorted, many.qps, many.count * sizeof(*sorted));
+	qsort(sorted, many.count, sizeof(*sorted), compare_numbers);
+	for (i = 1; i < many.count; i++)
+		if (sorted[i - 1]->qp_num == sorted[i]->qp_num)
+			fail("two QPs have the number %u", sorted[i]->qp_num);
+	free(sorted);
+}
+
 static void complete_all(double deadline)
 {
+	uint8_t *seen = calloc(many.count, 1);
 	unsigned int done = 0;
 	struct ibv_wc wc;
 
@@ -119,12 +170,13 @@ static void complete_all(double deadline)
 		if (n < 0)
 			fail("ibv_poll_cq");
 		if (n)
-			check_completion(&wc, "message");
+			note_completion(&wc, seen);
 		if (now() > deadline)
 			fail("%u of %u completions after %.0f s", done,
 			     2 * many.count, time_limit);
 		done += n;
 	}
+	free(seen);
 }
 
 static void check_all(void)
@@ -156,6 +208,8 @@ static void run(const char *adapter)
 
 	by_hand_open(&many.adapter, adapter);
 	create_all();
+	check_numbers();
+	check_unused_cq();
 	connect_all();
 	for (i = 0; i < many.count; i++)
 		post_both(i);

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * by-hand-rights: what the peer of a QP that was connected by hand may do is what
- * the program has said at INIT, nothing included, whatever its memory allows
+ * the program has said at INIT, nothing included, whatever its memory allows; and
+ * what its memory allows, which may have several regions with other rights each. The
+ * program that owns the memory hears of all else, and nothing of it changes.
  */
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "by-hand.h"
@@ -14,7 +17,8 @@
 
 static const char help[] =
 "usage: by-hand-rights [options] ADAPTER\n"
-"Connects pairs of QPs with each set of rights, and tries a Write and a Read.\n"
+"Connects pairs of QPs with each set of rights, of QPs and of regions, and tries a\n"
+"Write and a Read.\n"
 "  -t, --time-limit SEC  for any one wait (default 60)\n"
 "Exit status: 0 all right, 1 wrong, 2 usage.\n";
 
@@ -81,7 +85,7 @@ static enum ibv_wc_status complete(unsigned int count)
 	return worst;
 }
 
-static void post(enum ibv_wr_opcode opcode, uint32_t length)
+static void post(enum ibv_wr_opcode opcode, uint32_t length, uint32_t rkey)
 {
 	struct ibv_sge sge = {
 		.addr = (uintptr_t)pair.memory,
@@ -94,7 +98,7 @@ static void post(enum ibv_wr_opcode opcode, uint32_t length)
 		.num_sge = 1,
 		.wr.rdma = {
 			.remote_addr = (uintptr_t)pair.memory + SIZE,
-			.rkey = pair.mr->rkey,
+			.rkey = rkey,
 		},
 	};
 
@@ -102,26 +106,110 @@ static void post(enum ibv_wr_opcode opcode, uint32_t length)
 		fail("ibv_post_send failed");
 }
 
-/* A Read behind it tells how a Write went; of no octets, it needs no right. */
-static void try_one(int access, enum ibv_wr_opcode opcode, int needed)
+static void check_memory(enum ibv_wr_opcode opcode, bool done, const char *what)
+{
+	uint8_t peers = done && opcode == IBV_WR_RDMA_WRITE ? 1 : 2;
+	uint8_t own = done && opcode == IBV_WR_RDMA_READ ? 2 : 1;
+	unsigned int i;
+
+	for (i = 0; i < SIZE; i++)
+		if (pair.memory[i] != own || pair.memory[SIZE + i] != peers)
+			fail("%s, opcode %d: octet %u is %u, the peer's %u", what,
+			     opcode, i, pair.memory[i], pair.memory[SIZE + i]);
+}
+
+/*
+ * A Read behind it tells how a Write went; of no octets, it needs no right. Who owns
+ * the memory is told by an event of its QP if something was not granted.
+ */
+static void try_access(enum ibv_wr_opcode opcode, uint32_t rkey, bool granted,
+		       enum ibv_wc_status refusal, const char *what)
 {
 	enum ibv_wc_status status;
 
-	connect_pair(access);
 	memset(pair.memory, 1, SIZE);
 	memset(pair.memory + SIZE, 2, SIZE);
-	post(opcode, SIZE);
-	post(IBV_WR_RDMA_READ, 0);
+	post(opcode, SIZE, rkey);
+	post(IBV_WR_RDMA_READ, 0, rkey);
 	status = complete(2);
-	if ((status == IBV_WC_SUCCESS) != !!(access & needed))
-		fail("rights 0x%x, opcode %d: %s", access, opcode,
+	if (status != (granted ? IBV_WC_SUCCESS : refusal))
+		fail("%s, opcode %d: %s", what, opcode,
 		     ibv_wc_status_str(status));
-	if (pair.memory[SIZE] != (opcode == IBV_WR_RDMA_WRITE &&
-				  (access & needed) ? 1 : 2))
-		fail("rights 0x%x, opcode %d: the peer's memory is %u", access,
-		     opcode, pair.memory[SIZE]);
+	check_memory(opcode, granted, what);
+	if (!granted)
+		by_hand_expect_event(&pair.adapter, pair.qps[1],
+				     IBV_EVENT_QP_ACCESS_ERR);
 	if (ibv_destroy_qp(pair.qps[0]) || ibv_destroy_qp(pair.qps[1]))
 		fail("ibv_destroy_qp: %s", strerror(errno));
+}
+
+/* To RDMAP a Read that is not enabled is no error of protection. */
+static void try_qp(int access, enum ibv_wr_opcode opcode, int needed)
+{
+	enum ibv_wc_status refusal = opcode == IBV_WR_RDMA_READ ?
+				     IBV_WC_REM_OP_ERR : IBV_WC_REM_ACCESS_ERR;
+	char what[40];
+
+	snprintf(what, sizeof(what), "a QP with rights 0x%x", access);
+	connect_pair(access);
+	try_access(opcode, pair.mr->rkey, access & needed, refusal, what);
+}
+
+/* ------------------------------------------------------------- regions */
+
+#define ALL	(IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE)
+
+/* A peer may write only where the owner may. */
+static const int regions[] = {
+	0, IBV_ACCESS_LOCAL_WRITE, IBV_ACCESS_REMOTE_READ,
+	IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ,
+	IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE,
+	IBV_ACCESS_LOCAL_WRITE | ALL,
+};
+#define REGIONS	(sizeof(regions) / sizeof(regions[0]))
+
+static struct ibv_mr *register_with(int access)
+{
+	return ibv_reg_mr(pair.adapter.pd, pair.memory + SIZE, SIZE, access);
+}
+
+static void refuse_rights(int access)
+{
+	errno = 0;
+	if (register_with(access) || errno != EINVAL)
+		fail("a region with access 0x%x: not EINVAL but %s", access,
+		     strerror(errno));
+}
+
+/* All at the same time, over the same octets: each keeps to its own rights. */
+static void try_regions(void)
+{
+	struct ibv_mr *mrs[REGIONS];
+	char what[40];
+	unsigned int i;
+
+	refuse_rights(IBV_ACCESS_REMOTE_WRITE);
+	refuse_rights(ALL);
+	for (i = 0; i < REGIONS; i++) {
+		mrs[i] = register_with(regions[i]);
+		if (!mrs[i])
+			fail("access 0x%x: %s", regions[i], strerror(errno));
+	}
+	for (i = 0; i < REGIONS; i++) {
+		snprintf(what, sizeof(what), "a region with rights 0x%x",
+			 regions[i]);
+		connect_pair(ALL);
+		try_access(IBV_WR_RDMA_WRITE, mrs[i]->rkey,
+			   regions[i] & IBV_ACCESS_REMOTE_WRITE,
+			   IBV_WC_REM_ACCESS_ERR, what);
+		connect_pair(ALL);
+		try_access(IBV_WR_RDMA_READ, mrs[i]->rkey,
+			   regions[i] & IBV_ACCESS_REMOTE_READ,
+			   IBV_WC_REM_ACCESS_ERR, what);
+	}
+	for (i = 0; i < REGIONS; i++)
+		if (ibv_dereg_mr(mrs[i]))
+			fail("ibv_dereg_mr: %s", strerror(errno));
 }
 
 static void run(const char *adapter)
@@ -134,9 +222,10 @@ static void run(const char *adapter)
 
 	open_pair(adapter);
 	for (i = 0; i < sizeof(sets) / sizeof(sets[0]); i++) {
-		try_one(sets[i], IBV_WR_RDMA_WRITE, IBV_ACCESS_REMOTE_WRITE);
-		try_one(sets[i], IBV_WR_RDMA_READ, IBV_ACCESS_REMOTE_READ);
+		try_qp(sets[i], IBV_WR_RDMA_WRITE, IBV_ACCESS_REMOTE_WRITE);
+		try_qp(sets[i], IBV_WR_RDMA_READ, IBV_ACCESS_REMOTE_READ);
 	}
+	try_regions();
 	if (ibv_dereg_mr(pair.mr) || ibv_destroy_cq(pair.cq))
 		fail("clean-up: %s", strerror(errno));
 	by_hand_close(&pair.adapter);

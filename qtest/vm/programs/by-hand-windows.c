@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * by-hand-windows: a memory window of type 1 is its PD's: whichever QP binds it,
- * all QPs of the PD serve it to their peers, and no others
+ * all QPs of the PD serve it to their peers, and no others. One of type 2 is the QP's
+ * that binds it: that QP, and the region below, stay as long as it is bound.
  */
 
 #include <errno.h>
@@ -19,7 +20,8 @@
 
 static const char help[] =
 "usage: by-hand-windows [options] ADAPTER\n"
-"Binds a window of type 1 through each of two QPs, and tries all their peers.\n"
+"Binds a window of type 1 through each of two QPs, and tries all their peers; then\n"
+"one of type 2, and what must not be done meanwhile.\n"
 "  -t, --time-limit SEC  for any one wait (default 60)\n"
 "Exit status: 0 all right, 1 wrong, 2 usage.\n";
 
@@ -76,7 +78,7 @@ static enum ibv_wc_status bind_by(unsigned int i, uint32_t offset,
 
 /* The peer of pair i's QP writes or reads length octets of the region. */
 static enum ibv_wc_status transfer(unsigned int i, enum ibv_wr_opcode opcode,
-				   uint32_t rkey, uint32_t offset,
+				   uint32_t rkey, uint64_t offset,
 				   uint32_t length)
 {
 	struct ibv_sge sge = { (uintptr_t)own, length, own_mr->lkey };
@@ -177,6 +179,233 @@ static void try_refusals(void)
 		fail("a QP of another PD binds it");
 }
 
+/* ---------------------------------------------------------- type 2 */
+
+static struct ibv_mw *mw2;
+
+/* Of pair 0's QP that serves. */
+static enum ibv_wc_status execute(struct ibv_send_wr *wr)
+{
+	struct ibv_send_wr *bad;
+	int ret = ibv_post_send(pairs[0].qps[1], wr, &bad);
+
+	if (ret)
+		fail("opcode %d: %s", wr->opcode, strerror(ret));
+	return by_hand_wait(pairs[0].cqs[1], "bind or invalidation").status;
+}
+
+static enum ibv_wc_status bind_2(struct ibv_mr *mr, uint32_t offset,
+				 uint32_t length, int access)
+{
+	struct ibv_send_wr wr = {
+		.opcode = IBV_WR_BIND_MW,
+		.bind_mw = {
+			.mw = mw2,
+			.rkey = ibv_inc_rkey(mw2->rkey),
+			.bind_info = {
+				.mr = mr,
+				.addr = (uintptr_t)mr->addr + offset,
+				.length = length,
+				.mw_access_flags = access,
+			},
+		},
+	};
+	enum ibv_wc_status status = execute(&wr);
+
+	if (!status)
+		mw2->rkey = wr.bind_mw.rkey;
+	return status;
+}
+
+static enum ibv_wc_status invalidate(uint32_t rkey)
+{
+	struct ibv_send_wr wr = {
+		.opcode = IBV_WR_LOCAL_INV,
+		.invalidate_rkey = rkey,
+	};
+
+	return execute(&wr);
+}
+
+static void need_status(int status, int expected, const char *what)
+{
+	if (status != expected)
+		fail("%s: %d, not %d", what, status, expected);
+}
+
+static void reconnect(void)
+{
+	by_hand_free(&pairs[0]);
+	connect_pair(0);
+}
+
+static void new_window(void)
+{
+	mw2 = ibv_alloc_mw(adapter.pd, IBV_MW_TYPE_2);
+	if (!mw2)
+		fail("ibv_alloc_mw: %s", strerror(errno));
+}
+
+/* One octet at to, by rkey: done or refused; refused, the QPs are new ones, and so
+ * is the window, which was the old QP's. */
+static void expect_octet(enum ibv_wr_opcode opcode, uint64_t to, bool good,
+			 const char *what)
+{
+	uint8_t before[3];
+	enum ibv_wc_status status;
+
+	memcpy(before, region + 99, 3);
+	own[0] = before[1] + 1;
+	status = transfer(0, opcode, mw2->rkey, to - (uintptr_t)region, 1);
+	need_status(status, good ? IBV_WC_SUCCESS : IBV_WC_REM_ACCESS_ERR,
+		    what);
+	if (good && opcode == IBV_WR_RDMA_READ && own[0] != before[1])
+		fail("%s: another octet was read", what);
+	if (good && opcode == IBV_WR_RDMA_WRITE)
+		before[1]++;
+	if (memcmp(before, region + 99, 3))
+		fail("%s: other octets are there", what);
+	if (good)
+		return;
+	need_status(ibv_dealloc_mw(mw2), 0, "a window of a QP in Error");
+	reconnect();
+	new_window();
+}
+
+/* Octet 100 and no other, by its address, or counted from zero. */
+static void try_range(int access, bool zero_based)
+{
+	uint64_t to = zero_based ? 0 : (uintptr_t)region + 100;
+	int rights = access | (zero_based ? IBV_ACCESS_ZERO_BASED : 0);
+	bool read = access & IBV_ACCESS_REMOTE_READ;
+	enum ibv_wr_opcode may = read ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE;
+	enum ibv_wr_opcode other = read ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ;
+
+	need_status(bind_2(region_mr, 100, 1, rights), 0, "bind");
+	expect_octet(may, to, true, "inside");
+	expect_octet(other, to, false, "a right that the window has not");
+	need_status(bind_2(region_mr, 100, 1, rights), 0, "bind");
+	expect_octet(may, to + 1, false, "behind the window");
+	need_status(bind_2(region_mr, 100, 1, rights), 0, "bind");
+	expect_octet(may, to - 1, false, "before the window");
+	need_status(bind_2(region_mr, 100, 1, rights), 0, "bind");
+	expect_octet(may, zero_based ? (uintptr_t)region + 100 : 0, false,
+		     "counted from elsewhere");
+}
+
+/* What a bind must not do takes the QP to Error. */
+static void refuse_bind(struct ibv_mr *mr, uint32_t offset, uint32_t length,
+			const char *what)
+{
+	need_status(bind_2(mr, offset, length, IBV_ACCESS_REMOTE_READ),
+		    IBV_WC_MW_BIND_ERR, what);
+	by_hand_await_error(pairs[0].qps[1]);
+	reconnect();
+}
+
+static struct ibv_mr *register_region(int access)
+{
+	struct ibv_mr *mr = ibv_reg_mr(adapter.pd, region, SIZE, access);
+
+	if (!mr)
+		fail("ibv_reg_mr: %s", strerror(errno));
+	return mr;
+}
+
+static void try_refused_binds(void)
+{
+	struct ibv_mr none = *region_mr, *mr;
+
+	refuse_bind(own_mr, 0, 1, "a region that takes no windows");
+	refuse_bind(region_mr, SIZE, 1, "behind the region");
+	refuse_bind(region_mr, 100, SIZE, "more than the region");
+	none.lkey = 0;
+	refuse_bind(&none, 0, 1, "STag zero");
+	mr = register_region(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND |
+			     IBV_ACCESS_ZERO_BASED);
+	none = *mr;
+	none.addr = NULL;
+	refuse_bind(&none, 0, 1, "a zero based region");
+	need_status(ibv_dereg_mr(mr), 0, "ibv_dereg_mr");
+}
+
+/* A window that is bound is bound again only when it was invalidated; by its own rkey,
+ * and no other key of its index. */
+static void try_valid_window(void)
+{
+	need_status(bind_2(region_mr, 100, 1, IBV_ACCESS_REMOTE_READ), 0,
+		    "bind");
+	need_status(bind_2(region_mr, 0, 64, RIGHTS), IBV_WC_MW_BIND_ERR,
+		    "binding a window that is bound");
+	need_status(ibv_dealloc_mw(mw2), 0, "a window of a QP in Error");
+	reconnect();
+	new_window();
+	need_status(bind_2(region_mr, 100, 1, IBV_ACCESS_REMOTE_READ), 0,
+		    "bind");
+	if (!invalidate(mw2->rkey ^ 1))
+		fail("another key invalidates a window");
+	need_status(ibv_dealloc_mw(mw2), 0, "a window of a QP in Error");
+	reconnect();
+	new_window();
+}
+
+/* A region, and a QP, that a window is bound to: both go on, and go with it only. */
+static void try_in_use(void)
+{
+	struct ibv_mr *mr = register_region(IBV_ACCESS_LOCAL_WRITE |
+					    IBV_ACCESS_MW_BIND);
+	struct ibv_qp_attr error = { .qp_state = IBV_QPS_ERR };
+	struct ibv_mr before = *mr;
+	struct ibv_qp *qp = pairs[0].qps[1];
+
+	need_status(bind_2(mr, 100, 1, RIGHTS), 0, "bind");
+	need_status(ibv_dereg_mr(mr), EBUSY, "a region with a window");
+	need_status(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
+				 0), IBV_REREG_MR_ERR_CMD, "the same, changed");
+	need_status(errno, EBUSY, "the reason");
+	if (mr->lkey != before.lkey || mr->rkey != before.rkey)
+		fail("a refused call changes the keys of a region");
+	need_status(ibv_destroy_qp(qp), EBUSY, "a QP with a window");
+	expect_octet(IBV_WR_RDMA_WRITE, (uintptr_t)region + 100, true, "still");
+	expect_octet(IBV_WR_RDMA_READ, (uintptr_t)region + 100, true, "still");
+	need_status(invalidate(mw2->rkey), 0, "invalidation");
+	need_status(ibv_dereg_mr(mr), 0, "a region without a window");
+
+	mr = register_region(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
+	need_status(bind_2(mr, 100, 1, RIGHTS), 0, "bind");
+	need_status(ibv_modify_qp(qp, &error, IBV_QP_STATE), 0, "to ERR");
+	need_status(ibv_destroy_qp(qp), EBUSY, "a QP in Error with a window");
+	need_status(ibv_dereg_mr(mr), EBUSY, "a region with a window");
+	need_status(ibv_dealloc_mw(mw2), 0, "a window that is bound");
+	need_status(ibv_dereg_mr(mr), 0, "a region without a window");
+	reconnect();
+	new_window();
+}
+
+/* The QP grants less than the window. */
+static void try_qp_rights(void)
+{
+	by_hand_free(&pairs[0]);
+	by_hand_connect(&adapter, &pairs[0], adapter.pd, 0, DEPTH);
+	need_status(bind_2(region_mr, 100, 1, RIGHTS), 0, "bind");
+	expect_octet(IBV_WR_RDMA_WRITE, (uintptr_t)region + 100, false,
+		     "a right that the QP has not");
+}
+
+static void try_type_2(void)
+{
+	new_window();
+	try_range(IBV_ACCESS_REMOTE_READ, false);
+	try_range(IBV_ACCESS_REMOTE_WRITE, false);
+	try_range(IBV_ACCESS_REMOTE_READ, true);
+	try_refused_binds();
+	try_valid_window();
+	try_in_use();
+	try_qp_rights();
+	need_status(ibv_dealloc_mw(mw2), 0, "ibv_dealloc_mw");
+	say("windows of type 2: ok");
+}
+
 static void run(const char *name)
 {
 	unsigned int i;
@@ -184,6 +413,7 @@ static void run(const char *name)
 	open_all(name);
 	try_rounds();
 	try_refusals();
+	try_type_2();
 	for (i = 0; i < PAIRS; i++)
 		by_hand_free(&pairs[i]);
 	if (ibv_dealloc_mw(mw) || ibv_dereg_mr(region_mr) ||

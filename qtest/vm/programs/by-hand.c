@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -143,6 +144,18 @@ void by_hand_rts_with(struct by_hand *h, struct ibv_qp *qp, uint32_t sq_psn,
 	     IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC);
 }
 
+void by_hand_join(struct by_hand *h, struct by_hand_pair *pair, int access)
+{
+	unsigned int i;
+
+	for (i = 0; i < 2; i++)
+		by_hand_init(pair->qps[i], access);
+	for (i = 0; i < 2; i++)
+		by_hand_rtr(h, pair->qps[i], pair->qps[!i]->qp_num, 0);
+	for (i = 0; i < 2; i++)
+		by_hand_rts(h, pair->qps[i], 0);
+}
+
 void by_hand_connect(struct by_hand *h, struct by_hand_pair *pair,
 		     struct ibv_pd *pd, int access, unsigned int depth)
 {
@@ -155,12 +168,8 @@ void by_hand_connect(struct by_hand *h, struct by_hand_pair *pair,
 			fail("ibv_create_cq: %s", strerror(errno));
 		pair->qps[i] = by_hand_qp_of(h, i ? pd : h->pd, pair->cqs[i],
 					     depth);
-		by_hand_init(pair->qps[i], access);
 	}
-	for (i = 0; i < 2; i++)
-		by_hand_rtr(h, pair->qps[i], pair->qps[!i]->qp_num, 0);
-	for (i = 0; i < 2; i++)
-		by_hand_rts(h, pair->qps[i], 0);
+	by_hand_join(h, pair, access);
 }
 
 void by_hand_free(struct by_hand_pair *pair)
@@ -171,6 +180,75 @@ void by_hand_free(struct by_hand_pair *pair)
 		if (ibv_destroy_qp(pair->qps[i]) ||
 		    ibv_destroy_cq(pair->cqs[i]))
 			fail("QP or CQ %u: %s", i, strerror(errno));
+}
+
+/* Events of the port have no QP. */
+static bool is_of_qp(enum ibv_event_type type)
+{
+	return type == IBV_EVENT_QP_FATAL || type == IBV_EVENT_QP_REQ_ERR ||
+	       type == IBV_EVENT_QP_ACCESS_ERR;
+}
+
+/* The next event of a QP within seconds; false: none. */
+static bool next_event_of_qp(struct by_hand *h, double seconds,
+			     struct ibv_async_event *event)
+{
+	struct pollfd fd = { .fd = h->context->async_fd, .events = POLLIN };
+	double end = now() + seconds, left;
+
+	while ((left = end - now()) > 0 && poll(&fd, 1, left * 1000 + 1) > 0) {
+		if (ibv_get_async_event(h->context, event))
+			fail("ibv_get_async_event: %s", strerror(errno));
+		ibv_ack_async_event(event);
+		if (is_of_qp(event->event_type))
+			return true;
+	}
+	return false;
+}
+
+void by_hand_expect_event(struct by_hand *h, const struct ibv_qp *qp,
+			  enum ibv_event_type type)
+{
+	struct ibv_async_event event;
+
+	do {
+		if (!next_event_of_qp(h, time_limit, &event))
+			fail("no %s of QP %u", ibv_event_type_str(type),
+			     qp->qp_num);
+	} while (event.element.qp != qp);
+	if (event.event_type != type)
+		fail("%s of QP %u instead of %s",
+		     ibv_event_type_str(event.event_type), qp->qp_num,
+		     ibv_event_type_str(type));
+}
+
+void by_hand_expect_no_event(struct by_hand *h, const struct ibv_qp *qp)
+{
+	struct ibv_async_event event;
+
+	while (next_event_of_qp(h, 0.3, &event))
+		if (event.element.qp == qp)
+			fail("%s of QP %u",
+			     ibv_event_type_str(event.event_type), qp->qp_num);
+}
+
+enum ibv_qp_state by_hand_state(struct ibv_qp *qp)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	if (ibv_query_qp(qp, &attr, IBV_QP_STATE, &init))
+		fail("ibv_query_qp: %s", strerror(errno));
+	return attr.qp_state;
+}
+
+void by_hand_await_error(struct ibv_qp *qp)
+{
+	double end = now() + time_limit;
+
+	while (by_hand_state(qp) != IBV_QPS_ERR)
+		if (now() > end)
+			fail("QP %u does not come to ERR", qp->qp_num);
 }
 
 struct ibv_wc by_hand_wait(struct ibv_cq *cq, const char *what)

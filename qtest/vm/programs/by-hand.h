@@ -47,6 +47,17 @@ void by_hand_connect(struct by_hand *h, struct by_hand_pair *pair,
 		     struct ibv_pd *pd, int access, unsigned int depth);
 void by_hand_free(struct by_hand_pair *pair);
 
+/* The same, of QPs that are there: from RESET to RTS. */
+void by_hand_join(struct by_hand *h, struct by_hand_pair *pair, int access);
+
+/* Waits for this event of qp; others before it are of no interest. */
+void by_hand_expect_event(struct by_hand *h, const struct ibv_qp *qp,
+			  enum ibv_event_type type);
+/* No event of qp comes within some time; of others it is of no interest. */
+void by_hand_expect_no_event(struct by_hand *h, const struct ibv_qp *qp);
+enum ibv_qp_state by_hand_state(struct ibv_qp *qp);
+void by_hand_await_error(struct ibv_qp *qp);
+
 /* The next completion; none within time_limit is a failure of what. */
 struct ibv_wc by_hand_wait(struct ibv_cq *cq, const char *what);
 

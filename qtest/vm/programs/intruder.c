@@ -1,0 +1,578 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * intruder: a process that tries everything against another one on the same adapter:
+ * its mappings, its QP numbers in doorbells, its handles, its keys; STag zero and
+ * Fast-Register, which are the kernel's; at last random octets in its own queues. The
+ * other one, the victim, moves data all the time and checks it.
+ *
+ * Of the adapter's interface it knows the layout of queues and doorbells (rnic-hw.h).
+ */
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <rnic-hw.h>
+
+#include "by-hand.h"
+#include "common.h"
+
+#define PAGE		4096
+#define OFFSETS		256	/* pages of a file that are tried */
+#define SIZE		256
+#define DEPTH		8
+#define SPARES		40	/* objects, for handles that the intruder has not */
+#define FUZZED		60	/* QPs with random octets */
+#define RIGHTS		(IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE)
+
+static const char help[] =
+"usage: intruder [options] ADAPTER\n"
+"Two processes: one moves data, the other tries to reach it.\n"
+"  -t, --time-limit SEC  for any one wait (default 60)\n"
+"Exit status: 0 all right, 1 wrong, 2 usage.\n";
+
+/* What the victim tells of itself. */
+static struct shared {
+	atomic_uint rounds;
+	atomic_bool ready, stop;
+	uint32_t qpns[2];
+	uint32_t mr_handle, cq_handle, pd_handle;
+	uint32_t key;
+	uint64_t addr;
+} *shared;
+
+static struct by_hand adapter;
+
+static void need(const void *object, const char *what)
+{
+	if (!object)
+		fail("%s: %s", what, strerror(errno));
+}
+
+/* ------------------------------------------------------------- transfers */
+
+static void post(struct ibv_qp *qp, enum ibv_wr_opcode opcode, void *at,
+		 uint32_t lkey, uint64_t to, uint32_t rkey)
+{
+	struct ibv_sge sge = { (uintptr_t)at, SIZE, lkey };
+	struct ibv_send_wr *bad, wr = {
+		.wr_id = 1, .sg_list = &sge, .num_sge = 1,
+		.opcode = opcode,
+		.send_flags = IBV_SEND_SIGNALED,
+		.wr.rdma = { .remote_addr = to, .rkey = rkey },
+	};
+
+	if (ibv_post_send(qp, &wr, &bad))
+		fail("ibv_post_send");
+}
+
+static enum ibv_wc_status transfer(struct by_hand_pair *pair,
+				   enum ibv_wr_opcode opcode, void *at,
+				   uint32_t lkey, uint64_t to, uint32_t rkey)
+{
+	post(pair->qps[0], opcode, at, lkey, to, rkey);
+	return by_hand_wait(pair->cqs[0], "transfer").status;
+}
+
+/* ---------------------------------------------------------------- victim */
+
+static uint8_t *victims;	/* from, to, back */
+static struct ibv_mr *victims_mr;
+
+static void publish(struct by_hand_pair *pair)
+{
+	struct ibv_cq *cq = NULL;
+	struct ibv_mr *mr = NULL;
+	struct ibv_pd *pd = NULL;
+	unsigned int i;
+
+	for (i = 0; i < SPARES; i++) {
+		pd = ibv_alloc_pd(adapter.context);
+		cq = ibv_create_cq(adapter.context, 1, NULL, NULL, 0);
+		mr = ibv_reg_mr(adapter.pd, victims, SIZE, 0);
+	}
+	need(pd && cq && mr ? mr : NULL, "the victim's objects");
+	shared->pd_handle = pd->handle;
+	shared->cq_handle = cq->handle;
+	shared->mr_handle = mr->handle;
+	shared->qpns[0] = pair->qps[0]->qp_num;
+	shared->qpns[1] = pair->qps[1]->qp_num;
+	shared->key = victims_mr->rkey;
+	shared->addr = (uintptr_t)victims;
+	atomic_store(&shared->ready, true);
+}
+
+static void victim_round(struct by_hand_pair *pair, unsigned int round)
+{
+	unsigned int i;
+
+	for (i = 0; i < SIZE; i++)
+		victims[i] = round + i;
+	if (transfer(pair, IBV_WR_RDMA_WRITE, victims, victims_mr->lkey,
+		     (uintptr_t)victims + SIZE, victims_mr->rkey) ||
+	    transfer(pair, IBV_WR_RDMA_READ, victims + 2 * SIZE,
+		     victims_mr->lkey, (uintptr_t)victims + SIZE,
+		     victims_mr->rkey))
+		fail("round %u of the victim fails", round);
+	if (memcmp(victims, victims + SIZE, SIZE) ||
+	    memcmp(victims, victims + 2 * SIZE, SIZE))
+		fail("round %u of the victim: other octets", round);
+	for (i = 0; i < SIZE; i++)
+		if (victims[i] != (uint8_t)(round + i))
+			fail("octet %u of the victim has changed", i);
+}
+
+/* Its objects go with the process. */
+static void be_victim(const char *name)
+{
+	struct by_hand_pair pair;
+	unsigned int round;
+
+	program = "victim";
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	by_hand_open(&adapter, name);
+	victims = allocate(3 * SIZE);
+	victims_mr = ibv_reg_mr(adapter.pd, victims, 3 * SIZE,
+				IBV_ACCESS_LOCAL_WRITE | RIGHTS);
+	need(victims_mr, "ibv_reg_mr");
+	by_hand_connect(&adapter, &pair, adapter.pd, RIGHTS, DEPTH);
+	publish(&pair);
+	for (round = 0; !atomic_load(&shared->stop); round++) {
+		victim_round(&pair, round);
+		atomic_store(&shared->rounds, round + 1);
+	}
+	_exit(0);
+}
+
+/* It goes on after what has been done. */
+static void expect_unharmed(const char *what)
+{
+	unsigned int rounds = atomic_load(&shared->rounds);
+	double end = now() + time_limit;
+
+	while (atomic_load(&shared->rounds) < rounds + 3)
+		if (now() > end || poll(NULL, 0, 1))
+			fail("the victim stands still: %s", what);
+	say("%s: ok", what);
+}
+
+/* --------------------------------------------------------------- mappings */
+
+static volatile uint32_t *doorbells;
+
+static bool may_map(uint64_t offset, size_t length, int protection)
+{
+	void *page = mmap(NULL, length, protection, MAP_SHARED,
+			  adapter.context->cmd_fd, offset);
+
+	if (page == MAP_FAILED)
+		return false;
+	munmap(page, length);
+	return true;
+}
+
+/* What the library has mapped of the adapter: a page to write to, and one to read. */
+static void find_doorbells(void)
+{
+	FILE *maps = fopen("/proc/self/maps", "r");
+	unsigned long long from, to, offset;
+	unsigned int found = 0;
+	char rights[5], line[300];
+
+	need(maps, "/proc/self/maps");
+	while (fgets(line, sizeof(line), maps)) {
+		if (!strstr(line, "uverbs") ||
+		    sscanf(line, "%llx-%llx %4s %llx", &from, &to, rights,
+			   &offset) != 4)
+			continue;
+		found++;
+		if (to - from != PAGE)
+			fail("a mapping of %llu octets", to - from);
+		if (rights[1] == 'w')
+			doorbells = (uint32_t *)(uintptr_t)from;
+		else if (may_map(offset, PAGE, PROT_READ | PROT_WRITE))
+			fail("the page to read can be written to");
+		if (may_map(offset, 2 * PAGE, PROT_READ))
+			fail("more than a page can be mapped");
+	}
+	fclose(maps);
+	if (!doorbells || found != 2)
+		fail("%u mappings of the adapter", found);
+}
+
+/* Of all offsets two give something, which are our own. */
+static void try_mappings(void)
+{
+	unsigned int found = 0, i;
+
+	find_doorbells();
+	for (i = 0; i < OFFSETS; i++)
+		found += may_map((uint64_t)i * PAGE, PAGE, PROT_READ);
+	if (found != 2)
+		fail("%u pages can be mapped", found);
+	if (may_map(1ull << 40, PAGE, PROT_READ))
+		fail("a page that is far away can be mapped");
+	expect_unharmed("mappings");
+}
+
+/* -------------------------------------------------------------- doorbells */
+
+static unsigned long long bad_doorbells(void)
+{
+	unsigned long long value;
+	char path[200];
+	FILE *file;
+
+	snprintf(path, sizeof(path),
+		 "/sys/class/infiniband/%s/ports/1/hw_counters/bad_doorbells",
+		 ibv_get_device_name(adapter.context->device));
+	/* The kernel asks the device anew after 10 ms. */
+	poll(NULL, 0, 50);
+	file = fopen(path, "r");
+	if (!file || fscanf(file, "%llu", &value) != 1)
+		fail("%s: %s", path, strerror(errno));
+	fclose(file);
+	return value;
+}
+
+static void ring(unsigned int doorbell, uint32_t number)
+{
+	doorbells[doorbell / 4] = number;
+}
+
+/* Those of the victim's QPs, and all that a QP, CQ or S-RQ may have as its number. */
+static void try_doorbells(void)
+{
+	unsigned long long before = bad_doorbells(), after;
+	unsigned int i;
+
+	for (i = 0; i < 2; i++) {
+		ring(RNIC_DB_SQ, shared->qpns[i]);
+		ring(RNIC_DB_RQ, shared->qpns[i]);
+	}
+	after = bad_doorbells();
+	if (after != before + 4)
+		fail("of 4 doorbells of others %llu are bad", after - before);
+	for (i = 0; i < 300; i++) {
+		ring(RNIC_DB_SQ, i);
+		ring(RNIC_DB_RQ, i);
+		ring(RNIC_DB_SRQ, i);
+		ring(RNIC_DB_CQ_ARM, i | RNIC_ARM_NEXT);
+		ring(RNIC_DB_SQ, random());
+		ring(RNIC_DB_CQ_ARM, random());
+	}
+	for (i = 0; i < PAGE / 4; i++)
+		doorbells[i] = 0xffffffff;
+	if (bad_doorbells() == after)
+		fail("random doorbells are good");
+	expect_unharmed("doorbells");
+}
+
+/* ---------------------------------------------------------------- handles */
+
+static struct ibv_qp *make_qp_on(struct ibv_pd *pd, struct ibv_cq *cq)
+{
+	struct ibv_qp_init_attr attr = {
+		.send_cq = cq,
+		.recv_cq = cq,
+		.qp_type = IBV_QPT_RC,
+		.cap = {
+			.max_send_wr = DEPTH, .max_recv_wr = DEPTH,
+			.max_send_sge = 1, .max_recv_sge = 1,
+		},
+	};
+
+	return ibv_create_qp(pd, &attr);
+}
+
+/* Objects of ours for a moment named as the victim's are. */
+static void try_handles(void)
+{
+	struct ibv_cq *cq = ibv_create_cq(adapter.context, 4, NULL, NULL, 0);
+	uint32_t own_cq, own_pd = adapter.pd->handle;
+	uint8_t *memory = allocate(PAGE);
+
+	need(cq, "ibv_create_cq");
+	own_cq = cq->handle;
+	if (ibv_import_mr(adapter.pd, shared->mr_handle))
+		fail("the victim's region is imported");
+	cq->handle = shared->cq_handle;
+	if (make_qp_on(adapter.pd, cq))
+		fail("a QP on the victim's CQ");
+	cq->handle = own_cq;
+	adapter.pd->handle = shared->pd_handle;
+	if (make_qp_on(adapter.pd, cq) ||
+	    ibv_reg_mr(adapter.pd, memory, PAGE, 0) ||
+	    ibv_alloc_mw(adapter.pd, IBV_MW_TYPE_2))
+		fail("an object on the victim's PD");
+	adapter.pd->handle = own_pd;
+	if (ibv_destroy_cq(cq))
+		fail("ibv_destroy_cq: %s", strerror(errno));
+	free(memory);
+	expect_unharmed("handles");
+}
+
+/* ------------------------------------------------------------------- keys */
+
+static void expect_refused(struct by_hand_pair *pair, enum ibv_wc_status status,
+			   enum ibv_wc_status due, const char *what)
+{
+	if (status != due)
+		fail("%s: %s, not %s", what, ibv_wc_status_str(status),
+		     ibv_wc_status_str(due));
+	by_hand_free(pair);
+	by_hand_connect(&adapter, pair, adapter.pd, RIGHTS, DEPTH);
+}
+
+static void try_receive_into(struct by_hand_pair *pair, uint64_t to,
+			     uint32_t lkey, struct ibv_mr *mr, const char *what)
+{
+	struct ibv_sge sge = { to, SIZE, lkey };
+	struct ibv_recv_wr *bad, wr = { .sg_list = &sge, .num_sge = 1 };
+
+	if (ibv_post_recv(pair->qps[1], &wr, &bad))
+		fail("ibv_post_recv");
+	post(pair->qps[0], IBV_WR_SEND, mr->addr, mr->lkey, 0, 0);
+	expect_refused(pair, by_hand_wait(pair->cqs[1], what).status,
+		       IBV_WC_LOC_PROT_ERR, what);
+}
+
+/* The victim's keys, and STag zero, with which the kernel reaches all memory. */
+static void try_keys(void)
+{
+	static const enum ibv_wr_opcode opcodes[] = {
+		IBV_WR_SEND, IBV_WR_RDMA_WRITE,
+	};
+	uint8_t *memory = allocate(PAGE);
+	struct ibv_mr *mr = ibv_reg_mr(adapter.pd, memory, PAGE,
+				       IBV_ACCESS_LOCAL_WRITE | RIGHTS);
+	uint64_t to = (uintptr_t)memory + SIZE;
+	struct by_hand_pair pair;
+	unsigned int i;
+
+	need(mr, "ibv_reg_mr");
+	by_hand_connect(&adapter, &pair, adapter.pd, RIGHTS, DEPTH);
+	for (i = 0; i < 2; i++) {
+		expect_refused(&pair,
+			       transfer(&pair, opcodes[i],
+					(void *)(uintptr_t)shared->addr,
+					shared->key, to, mr->rkey),
+			       IBV_WC_LOC_PROT_ERR, "the victim's lkey");
+		expect_refused(&pair,
+			       transfer(&pair, opcodes[i], (void *)0x100000,
+					0, to, mr->rkey),
+			       IBV_WC_LOC_PROT_ERR, "lkey zero");
+	}
+	expect_refused(&pair, transfer(&pair, IBV_WR_RDMA_WRITE, memory,
+				       mr->lkey, shared->addr, shared->key),
+		       IBV_WC_REM_ACCESS_ERR, "the victim's rkey");
+	expect_refused(&pair, transfer(&pair, IBV_WR_RDMA_READ, memory,
+				       mr->lkey, shared->addr, shared->key),
+		       IBV_WC_REM_ACCESS_ERR, "the victim's rkey");
+	try_receive_into(&pair, shared->addr, shared->key, mr, "the victim's lkey");
+	try_receive_into(&pair, 0x100000, 0, mr, "lkey zero");
+	by_hand_free(&pair);
+	for (i = 0; i < PAGE; i++)
+		if (memory[i])
+			fail("octet %u is 0x%02x", i, memory[i]);
+	if (ibv_dereg_mr(mr))
+		fail("ibv_dereg_mr: %s", strerror(errno));
+	free(memory);
+	expect_unharmed("keys");
+}
+
+/* ------------------------------------------------------------ own queues */
+
+static uint8_t *queue;		/* the memory of the last queue made */
+static size_t queue_size;
+
+static void *give(struct ibv_pd *pd, void *context, size_t size,
+		  size_t alignment, uint64_t type)
+{
+	(void)pd;
+	(void)context;
+	(void)type;
+	if (posix_memalign((void **)&queue, alignment, size))
+		fail("posix_memalign");
+	queue_size = size;
+	return queue;
+}
+
+static void take_back(struct ibv_pd *pd, void *context, void *memory,
+		      uint64_t type)
+{
+	(void)pd;
+	(void)context;
+	(void)type;
+	free(memory);
+}
+
+static struct ibv_pd *make_parent(void)
+{
+	struct ibv_parent_domain_init_attr attr = {
+		.pd = adapter.pd,
+		.comp_mask = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS,
+		.alloc = give,
+		.free = take_back,
+	};
+	struct ibv_pd *parent = ibv_alloc_parent_domain(adapter.context, &attr);
+
+	need(parent, "ibv_alloc_parent_domain");
+	return parent;
+}
+
+/* A Fast-Register as the kernel has it, of a page of nobody, by hand. */
+static void write_fast_register(uint32_t stag)
+{
+	struct rnic_qp_record *record = (void *)queue;
+	struct rnic_sq_wqe wqe = {
+		.opcode = RNIC_SQ_FAST_REGISTER,
+		.flags = RNIC_WQE_SIGNALED,
+		.units = 2,
+		.wr_id = 99,
+	};
+	struct rnic_fast_register_wqe body = {
+		.stag = stag + 1,
+		.length = PAGE,
+		.access = RNIC_ACCESS_LOCAL_READ | RNIC_ACCESS_REMOTE_READ |
+			  RNIC_ACCESS_ZERO_BASED,
+		.pages = {
+			.addr = 0x100000, .count = 1, .page_shift = 12,
+			.level = RNIC_PAGE_LIST_DIRECT,
+		},
+	};
+	uint8_t *sq = queue + RNIC_QUEUE_RECORD_SIZE;
+
+	memcpy(sq, &wqe, sizeof(wqe));
+	memcpy(sq + sizeof(wqe), &body, sizeof(body));
+	atomic_thread_fence(memory_order_seq_cst);
+	*(volatile uint32_t *)&record->sq_producer = wqe.units;
+	atomic_thread_fence(memory_order_seq_cst);
+}
+
+static void try_fast_register(void)
+{
+	struct ibv_pd *parent = make_parent();
+	struct ibv_mw *mw = ibv_alloc_mw(adapter.pd, IBV_MW_TYPE_2);
+	struct by_hand_pair pair;
+	struct ibv_wc wc;
+	unsigned int i;
+
+	need(mw, "ibv_alloc_mw");
+	for (i = 2; i-- > 0; ) {
+		pair.cqs[i] = ibv_create_cq(adapter.context, 2 * DEPTH, NULL,
+					    NULL, 0);
+		need(pair.cqs[i], "ibv_create_cq");
+		pair.qps[i] = make_qp_on(parent, pair.cqs[i]);
+		need(pair.qps[i], "ibv_create_qp");
+	}
+	by_hand_join(&adapter, &pair, RIGHTS);
+	/* A doorbell says nothing where nothing was posted. */
+	ring(RNIC_DB_SQ, pair.qps[0]->qp_num);
+	poll(NULL, 0, 100);
+	if (ibv_poll_cq(pair.cqs[0], 1, &wc) ||
+	    by_hand_state(pair.qps[0]) != IBV_QPS_RTS)
+		fail("a doorbell for nothing does something");
+	write_fast_register(mw->rkey);
+	ring(RNIC_DB_SQ, pair.qps[0]->qp_num);
+	wc = by_hand_wait(pair.cqs[0], "Fast-Register");
+	if (wc.status != IBV_WC_LOC_QP_OP_ERR || wc.wr_id != 99 ||
+	    wc.vendor_err != RNIC_WC_NOT_PRIVILEGED)
+		fail("Fast-Register of a process: %s, %u",
+		     ibv_wc_status_str(wc.status), wc.vendor_err);
+	by_hand_free(&pair);
+	if (ibv_dealloc_mw(mw) || ibv_dealloc_pd(parent))
+		fail("clean-up: %s", strerror(errno));
+	expect_unharmed("Fast-Register");
+}
+
+static void scribble(void)
+{
+	size_t i;
+
+	for (i = 0; i < queue_size; i++)
+		if (random() % 4)
+			queue[i] = random();
+}
+
+/* Whatever is in a queue, its QP may go to Error; that is all. */
+static void try_random_queues(void)
+{
+	struct ibv_pd *parent = make_parent();
+	struct by_hand_pair pair;
+	unsigned int i, k;
+
+	for (i = 0; i < FUZZED; i++) {
+		for (k = 2; k-- > 0; ) {
+			pair.cqs[k] = ibv_create_cq(adapter.context, DEPTH,
+						    NULL, NULL, 0);
+			need(pair.cqs[k], "ibv_create_cq");
+			pair.qps[k] = make_qp_on(parent, pair.cqs[k]);
+			need(pair.qps[k], "ibv_create_qp");
+		}
+		by_hand_join(&adapter, &pair, RIGHTS);
+		for (k = 0; k < 5; k++) {
+			scribble();
+			ring(RNIC_DB_SQ, pair.qps[0]->qp_num);
+			ring(RNIC_DB_RQ, pair.qps[0]->qp_num);
+			poll(NULL, 0, 2);
+		}
+		by_hand_free(&pair);
+	}
+	if (ibv_dealloc_pd(parent))
+		fail("ibv_dealloc_pd: %s", strerror(errno));
+	expect_unharmed("random octets in queues");
+}
+
+/* --------------------------------------------------------------------- */
+
+static void end_victim(pid_t pid)
+{
+	int status;
+
+	atomic_store(&shared->stop, true);
+	if (waitpid(pid, &status, 0) != pid || status)
+		fail("the victim ends with status 0x%x", status);
+}
+
+static void run(const char *name)
+{
+	double end = now() + time_limit;
+	pid_t pid;
+
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
+		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (shared == MAP_FAILED)
+		fail("mmap: %s", strerror(errno));
+	pid = fork();
+	if (pid < 0)
+		fail("fork: %s", strerror(errno));
+	if (!pid)
+		be_victim(name);
+	while (!atomic_load(&shared->ready))
+		if (now() > end || poll(NULL, 0, 10))
+			fail("the victim is not ready");
+	by_hand_open(&adapter, name);
+	try_mappings();
+	try_doorbells();
+	try_handles();
+	try_keys();
+	try_fast_register();
+	try_random_queues();
+	by_hand_close(&adapter);
+	end_victim(pid);
+	say("%u rounds of the victim: ok", atomic_load(&shared->rounds));
+}
+
+int main(int argc, char **argv)
+{
+	return by_hand_main(argc, argv, "intruder", help, run);
+}
