@@ -9,3 +9,5 @@ end_server
 cat /tmp/churn
 left=$(rdma resource show qp)
 [ -z "$left" ] || fail "queue pairs are left: $left"
+
+shows V6.2.1.2-5 V6.6.1-1

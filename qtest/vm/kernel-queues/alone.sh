@@ -24,3 +24,5 @@ modprobe kverbs_self maxima=1 || fail "kverbs_self: $(dmesg | tail -n 5)"
 say "used at $(now): $(dmesg | tail -n 1)"
 rmmod kverbs_self || fail "kverbs_self does not go away"
 eventually 30 nothing_left || fail "$(objects_left)"
+
+shows_driver V8.1.3.2-10

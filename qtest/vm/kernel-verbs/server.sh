@@ -44,4 +44,8 @@ loses driver-leaves
 serve afterwards
 passes afterwards
 nothing_left || fail "$(objects_left)"
-shows_driver V7.2.2-2 V7.8-5
+
+shows_driver V6.2.2.3-4 V6.2.4-5 V7.2-3 V7.2.1-1 V7.2.2-2 V7.3.2.1-3 V7.3.2.5-3 \
+	V7.3.2.5-13 V7.6.1.1-2 V7.8-5 V8.1.2.1-4 V8.1.2.2-12 V8.1.2.3.2-1 \
+	V8.1.3.2.1-4 V8.2.2.1-10 V8.2.5-13 V9.1-2 V9.2.6.1-1 V9.3.1.1-3 \
+	V9.3.1.1-12 V9.3.1.1-18

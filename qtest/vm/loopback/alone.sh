@@ -16,3 +16,6 @@ rpings_right rping-client 50
 start_server write 18515 ib_write_bw -R -F -s 65536 -n 500
 ib_write_bw -R -F -s 65536 -n 500 "$self" || fail "ib_write_bw"
 end_server
+
+shows V6.2.1.2-4 V6.6.1.1-1
+shows_provider V8.1.2.1-9 V8.1.2.2-2 V8.1.3.2-7 V8.1.3.3-2 V9.3.1.2-2 R3.2-6

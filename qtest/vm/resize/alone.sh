@@ -22,6 +22,7 @@ eventually 30 nothing_left || fail "$(objects_left)"
 resize-self --number 10 "$me" || fail "resize-self afterwards"
 eventually 30 nothing_left || fail "$(objects_left)"
 
-shows V5.3.3-1 V5.3.3-2 V5.3.3-3 V8.3.1-2 V9.2.3.3-1 V9.2.3.3-2 V9.2.3.3-3 \
-	V9.2.3.3-4 V6.1.3-7 V6.1.3-8 V6.3.2-1 V6.3.2-2 V9.2.4.3-1 V9.2.4.3-4 \
-	V9.2.4.3-5 V9.2.5.3-8 V9.2.5.3-9 V9.2.5.3-10
+shows V5.3.2-1 V5.3.3-1 V5.3.3-2 V5.3.3-3 V6.1.3-7 V6.1.3-8 V6.1.3-9 V6.3.2-1 \
+	V6.3.2-2 V6.3.2-3 V8.3.1-2 V9.2.3.3-1 V9.2.3.3-2 V9.2.3.3-3 V9.2.3.3-4 \
+	V9.2.4.3-1 V9.2.4.3-4 V9.2.4.3-5 V9.2.5.3-8 V9.2.5.3-9 V9.2.5.3-10
+shows_provider V5.3-1 V8.2.4-4 V8.2.4-6

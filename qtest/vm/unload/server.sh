@@ -13,3 +13,5 @@ start_server again 7174 rping -s -v -C 10
 end_server
 start_server reloaded 7174 rping -s -v -C 10
 end_server
+
+shows V5.1.2-1

@@ -81,3 +81,5 @@ after "fail_adapter program"
 after rebind
 kernel_asks
 eventually 30 nothing_left || fail "$(objects_left)"
+
+shows V9.5.3-37
