@@ -417,9 +417,8 @@ static struct rnic_rq_wqe *rnic_receive_wqe(struct rnic_wq *rq,
 static int rnic_post_one_recv(struct rnic_wq *rq, bool srq,
 			      const struct ib_recv_wr *wr)
 {
-	const struct rnic_posted posted = {
+	struct rnic_posted posted = {
 		.wr_id = wr->wr_id,
-		.length = rnic_sges_length(wr->sg_list, wr->num_sge),
 		.units = 1,
 		.opcode = IB_WC_RECV,
 		.signaled = true,
@@ -429,6 +428,7 @@ static int rnic_post_one_recv(struct rnic_wq *rq, bool srq,
 	/* A QP with an S-RQ has none of its own. */
 	if (!rq->ring || wr->num_sge < 0 || wr->num_sge > (int)rq->max_sge)
 		return -EINVAL;
+	posted.length = rnic_sges_length(wr->sg_list, wr->num_sge);
 	if (srq ? !rnic_srq_has_room(rq) :
 		  rq->producer - rq->consumer == rq->depth)
 		return -ENOMEM;
