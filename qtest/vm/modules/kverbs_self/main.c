@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * kverbs_self: atomic operations, immediate data and Reads with several SGEs by
- * kernel verbs, on two QPs of the adapter that are connected by hand to each other.
+ * kernel verbs, on two QPs of the adapter that are connected by hand to each other;
+ * then posting and polling, notification, and what the driver has to refuse.
  *
  * Loading it does all of that; it loads if all is right. With maxima=1 it has the
  * largest queues that the adapter offers, instead.
@@ -14,7 +15,10 @@
 #include <rdma/ib_verbs.h>
 
 #include "connect.h"
+#include "events.h"
+#include "limits.h"
 #include "maxima.h"
+#include "posting.h"
 
 #define TIME_LIMIT	(60 * HZ)
 #define IMMEDIATE	0x12345678
@@ -337,7 +341,8 @@ static int check_device(struct ib_device *dev)
 	self.pd = ib_alloc_pd(dev, 0);
 	if (IS_ERR(self.pd))
 		return PTR_ERR(self.pd);
-	ret = with_cq();
+	ret = with_cq() ?: check_posting(self.pd) ?: check_events(self.pd) ?:
+	      check_limits(self.pd);
 	ib_dealloc_pd(self.pd);
 	return ret;
 }

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * kverbs_self: what the kernel is told of completions: the handler of a CQ is called
+ * once for a request, for the next completion or the next solicited one, and takes none
+ * away. Messages of no octets, between two QPs that are connected by hand.
+ */
+
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/delay.h>
+
+#include "connect.h"
+#include "events.h"
+
+#define TIME_LIMIT	(60 * HZ)
+#define SILENCE		100	/* ms in which nothing comes */
+#define DEPTH		32
+
+struct told {
+	atomic_t calls;
+	struct ib_cq *of;	/* the CQ of the last call */
+};
+
+struct events {
+	struct ib_cq *send_cq;
+	struct ib_cq *cq;	/* of receives */
+	struct ib_qp *qp[2];	/* the first one sends */
+	struct told told;
+	int expected;		/* calls so far */
+	unsigned int sent;
+	unsigned int taken;
+};
+
+static void called(struct ib_cq *cq, void *context)
+{
+	struct told *told = context;
+
+	told->of = cq;
+	atomic_inc(&told->calls);
+}
+
+static int wrong(const struct events *e, const char *what)
+{
+	pr_err("%s: %d calls, %d expected\n", what,
+	       atomic_read(&e->told.calls), e->expected);
+	return -EIO;
+}
+
+static int poll_one(struct ib_cq *cq)
+{
+	unsigned long deadline = jiffies + TIME_LIMIT;
+	struct ib_wc wc;
+	int n;
+
+	while (!(n = ib_poll_cq(cq, 1, &wc))) {
+		if (time_after(jiffies, deadline))
+			return -ETIMEDOUT;
+		usleep_range(50, 100);
+	}
+	return n == 1 && wc.status == IB_WC_SUCCESS ? 0 : -EIO;
+}
+
+/* It has arrived when the Send is complete. */
+static int send(struct events *e, int flags)
+{
+	struct ib_recv_wr recv = {};
+	struct ib_send_wr wr = {
+		.opcode = IB_WR_SEND,
+		.send_flags = IB_SEND_SIGNALED | flags,
+	};
+	int ret = ib_post_recv(e->qp[1], &recv, NULL) ?:
+		  ib_post_send(e->qp[0], &wr, NULL);
+
+	e->sent++;
+	return ret ?: poll_one(e->send_cq);
+}
+
+static int expect_silence(struct events *e, const char *what)
+{
+	msleep(SILENCE);
+	return atomic_read(&e->told.calls) == e->expected ? 0 : wrong(e, what);
+}
+
+static int expect_call(struct events *e, const char *what)
+{
+	unsigned long deadline = jiffies + TIME_LIMIT;
+
+	e->expected++;
+	while (atomic_read(&e->told.calls) < e->expected) {
+		if (time_after(jiffies, deadline))
+			return wrong(e, what);
+		usleep_range(50, 100);
+	}
+	return e->told.of == e->cq ? expect_silence(e, what) :
+				     wrong(e, "another CQ");
+}
+
+/* No call has taken one of them away. */
+static int take_all(struct events *e)
+{
+	struct ib_wc wc;
+	int ret = 0;
+
+	while (e->taken < e->sent && !ret) {
+		ret = poll_one(e->cq);
+		e->taken++;
+	}
+	return ret ?: (ib_poll_cq(e->cq, 1, &wc) ?
+		       wrong(e, "a completion too many") : 0);
+}
+
+static int check_next(struct events *e)
+{
+	return send(e, 0) ?: expect_silence(e, "not asked for") ?:
+	       ib_req_notify_cq(e->cq, IB_CQ_NEXT_COMP) ?:
+	       ib_req_notify_cq(e->cq, IB_CQ_NEXT_COMP) ?:
+	       send(e, 0) ?: expect_call(e, "the next completion") ?:
+	       send(e, 0) ?: expect_silence(e, "not asked for again") ?:
+	       take_all(e);
+}
+
+static int check_solicited(struct events *e)
+{
+	return ib_req_notify_cq(e->cq, IB_CQ_SOLICITED) ?:
+	       send(e, 0) ?: expect_silence(e, "a Send not solicited") ?:
+	       send(e, IB_SEND_SOLICITED) ?:
+	       expect_call(e, "a solicited Send") ?:
+	       send(e, IB_SEND_SOLICITED) ?:
+	       expect_silence(e, "not asked for again") ?:
+	       take_all(e);
+}
+
+/* What is missed while nobody has asked is told to who asks. */
+static int check_missed(struct events *e)
+{
+	int ret = send(e, 0);
+
+	if (ret)
+		return ret;
+	if (ib_req_notify_cq(e->cq, IB_CQ_NEXT_COMP |
+			     IB_CQ_REPORT_MISSED_EVENTS) <= 0)
+		return wrong(e, "a completion that was there");
+	return take_all(e) ?: send(e, 0) ?:
+	       expect_call(e, "the next completion") ?: take_all(e);
+}
+
+static struct ib_qp *make_qp(struct ib_pd *pd, struct events *e)
+{
+	struct ib_qp_init_attr init = {
+		.send_cq = e->send_cq,
+		.recv_cq = e->cq,
+		.cap = {
+			.max_send_wr = DEPTH, .max_recv_wr = DEPTH,
+			.max_send_sge = 1, .max_recv_sge = 1,
+		},
+		.qp_type = IB_QPT_RC,
+	};
+
+	return ib_create_qp(pd, &init);
+}
+
+static int with_qps(struct ib_pd *pd, struct events *e)
+{
+	int ret;
+
+	e->qp[0] = make_qp(pd, e);
+	if (IS_ERR(e->qp[0]))
+		return PTR_ERR(e->qp[0]);
+	e->qp[1] = make_qp(pd, e);
+	ret = PTR_ERR_OR_ZERO(e->qp[1]);
+	if (!ret) {
+		ret = connect_by_hand(e->qp[0], e->qp[1]) ?: check_next(e) ?:
+		      check_solicited(e) ?: check_missed(e);
+		ib_destroy_qp(e->qp[1]);
+	}
+	ib_destroy_qp(e->qp[0]);
+	return ret;
+}
+
+static struct ib_cq *make_cq(struct ib_pd *pd, struct told *told)
+{
+	struct ib_cq_init_attr attr = { .cqe = 2 * DEPTH };
+
+	return ib_create_cq(pd->device, told ? called : NULL, NULL, told, &attr);
+}
+
+int check_events(struct ib_pd *pd)
+{
+	struct events e = {};
+	int ret;
+
+	e.send_cq = make_cq(pd, NULL);
+	if (IS_ERR(e.send_cq))
+		return PTR_ERR(e.send_cq);
+	e.cq = make_cq(pd, &e.told);
+	ret = PTR_ERR_OR_ZERO(e.cq);
+	if (!ret) {
+		ret = with_qps(pd, &e);
+		ib_destroy_cq(e.cq);
+	}
+	ib_destroy_cq(e.send_cq);
+	return ret;
+}
