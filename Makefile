@@ -56,6 +56,11 @@ rdma-core-tests: virtual-machines ## rdma-core's own tests, compared with a revi
 	@scripts/need-packages vm
 	@scripts/run-rdma-core-tests $(ARGS)
 
+.PHONY: interop
+interop: everything ## rnic against siw: roles, IPv4 and IPv6, CRC, MPA revisions, programs; a table
+	@scripts/need-packages vm interop
+	@scripts/interop $(ARGS)
+
 .PHONY: conformance
 conformance: ## runs the tests and counts the requirements they show
 	@scripts/conformance $(ARGS)

@@ -6,7 +6,7 @@
 
 nvmet=/sys/kernel/config/nvmet
 subsystem=$nvmet/subsystems/test
-port=$nvmet/ports/1
+ports=$nvmet/ports
 
 # lend_disk MIB ADDRESS: as namespace 1 of subsystem "test", port 4420 of ADDRESS
 # (0.0.0.0, ::: any). The disk is /dev/ram0 here.
@@ -19,21 +19,27 @@ lend_disk() {
 	mkdir $subsystem/namespaces/1
 	echo /dev/ram0 >$subsystem/namespaces/1/device_path
 	echo 1 >$subsystem/namespaces/1/enable
-	mkdir $port
-	echo rdma >$port/addr_trtype
+	lend_at 1 "$2"
+}
+
+# lend_at K ADDRESS: at another address, too, of either family; K tells them apart.
+lend_at() {
+	mkdir "$ports/$1"
+	echo rdma >"$ports/$1/addr_trtype"
 	case $2 in
-	*:*) echo ipv6 >$port/addr_adrfam ;;
-	*) echo ipv4 >$port/addr_adrfam ;;
-	esac
-	echo "$2" >$port/addr_traddr
-	echo 4420 >$port/addr_trsvcid
-	ln -s $subsystem $port/subsystems/test || fail "the target does not listen"
+	*:*) echo ipv6 ;;
+	*) echo ipv4 ;;
+	esac >"$ports/$1/addr_adrfam"
+	echo "$2" >"$ports/$1/addr_traddr"
+	echo 4420 >"$ports/$1/addr_trsvcid"
+	ln -s $subsystem "$ports/$1/subsystems/test" ||
+		fail "the target does not listen at $2"
 }
 
 # take_disk_back: and the target's module with it.
 take_disk_back() {
-	rm $port/subsystems/test
-	rmdir $port
+	rm $ports/*/subsystems/test
+	rmdir $ports/*
 	echo 0 >$subsystem/namespaces/1/enable
 	rmdir $subsystem/namespaces/1
 	rmdir $subsystem
