@@ -10,8 +10,9 @@
  * interface stays meanwhile.
  *
  * Locks, from the outside: the PCI device's, the devlink instance's, that of the
- * machine's sleep notifiers, rnic_function.lock, and all that starting and stopping takes (RTNL ...). Only
- * devlink's report takes the second one, so it is made without the third.
+ * machine's sleep notifiers, rnic_function.lock, and all that starting and stopping
+ * takes (RTNL ...). Only devlink's report takes the devlink instance's, so the driver
+ * reports without rnic_function.lock.
  */
 
 #include <linux/delay.h>

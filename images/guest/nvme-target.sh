@@ -9,7 +9,7 @@ subsystem=$nvmet/subsystems/test
 ports=$nvmet/ports
 
 # lend_disk MIB ADDRESS: as namespace 1 of subsystem "test", port 4420 of ADDRESS
-# (0.0.0.0, ::: any). The disk is /dev/ram0 here.
+# (0.0.0.0 or :: is any). The disk is /dev/ram0 here.
 lend_disk() {
 	modprobe brd rd_nr=1 rd_size=$(($1 * 1024)) || fail "no memory disk"
 	modprobe nvmet-rdma || fail "no NVMe target"

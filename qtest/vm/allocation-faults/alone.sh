@@ -44,7 +44,7 @@ each_allocation() {
 
 # wanted STEP
 wanted() {
-	echo "$1" | grep -qE "$STEPS"
+	echo "$1" | grep -qE "$STEPS" && : >/tmp/some-step
 }
 
 bind() {
@@ -162,4 +162,5 @@ if wanted kernel; then
 	rmmod kverbs_self
 fi
 ! wanted connections || connect_with_faults
+[ -e /tmp/some-step ] || fail "no step is named as RNIC_FAULT_STEPS wants: $STEPS"
 loopback-self --size 1M "$self" || fail "loopback-self at last"

@@ -203,20 +203,27 @@ static void await_byte(const struct memory *m, uint8_t byte)
 			fail("no Write has come within %g s", time_limit);
 }
 
+/* Until the peer's Writes of round i, which do not end, have reached the region. */
+static void await_endless_write(struct memory *m, uint32_t i)
+{
+	struct target target;
+
+	open_all();
+	fill(m, ~pattern(i, 0));
+	target = whole(mr->rkey);
+	order_endless_write(&owner, &target, i);
+	await_byte(m, pattern(i, 0));
+}
+
 /* When ibv_rereg_mr() has returned, nothing comes through the old rkey. */
 static void reregister_while_written(uint32_t times)
 {
 	struct memory *m = &memories[0];
-	struct target target;
 	uint32_t i;
 	int flags;
 
 	for (i = 0; i < times; i++) {
-		open_all();
-		fill(m, ~pattern(i, 0));
-		target = whole(mr->rkey);
-		order_endless_write(&owner, &target, i);
-		await_byte(m, pattern(i, 0));
+		await_endless_write(m, i);
 		flags = 1 + i % ALL_FLAGS;
 		reregister(keeps_rkey(flags) ? ALL_FLAGS : flags);
 		fill(m, ~pattern(i, 0));
@@ -237,15 +244,10 @@ static void register_region(void)
 static void deregister_while_written(uint32_t times)
 {
 	struct memory *m = &memories[0];
-	struct target target;
 	uint32_t i;
 
 	for (i = 0; i < times; i++) {
-		open_all();
-		fill(m, ~pattern(i, 0));
-		target = whole(mr->rkey);
-		order_endless_write(&owner, &target, i);
-		await_byte(m, pattern(i, 0));
+		await_endless_write(m, i);
 		if (ibv_dereg_mr(mr))
 			fail("ibv_dereg_mr under writes: %m");
 		fill(m, ~pattern(i, 0));
