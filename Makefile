@@ -44,7 +44,7 @@ test-debug-kernel: ## the VM tests with a debug kernel (KASAN, lockdep, kmemleak
 	@scripts/run-tests --debug-kernel $(ARGS)
 
 .PHONY: fuzz
-fuzz: ## fuzzers of the engine and the fabric, SECONDS=600 together
+fuzz: ## fuzzers of the engine, the fabric and the device, SECONDS=600 together
 	@scripts/fuzz run $(or $(SECONDS),600) $(ARGS)
 
 .PHONY: coverage

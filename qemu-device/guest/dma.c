@@ -5,6 +5,7 @@
  */
 
 #include "qemu/osdep.h"
+#include "qemu/main-loop.h"
 #include "dma.h"
 #include "hw/rnic/base/trace.h"
 
@@ -37,6 +38,19 @@ static bool dma_failed(RnicState *s, dma_addr_t addr, dma_addr_t len,
 }
 
 /*
+ * QEMU's generic fuzzer fills what a device is about to read.  It knows of one thread
+ * only.
+ */
+static void dma_let_fuzzer_fill(dma_addr_t addr, dma_addr_t len, MemoryRegion *mr)
+{
+#ifdef CONFIG_FUZZ
+    if (bql_locked()) {
+        fuzz_dma_read_cb(addr, len, mr);
+    }
+#endif
+}
+
+/*
  * Where the first octets of the range are on the host; *@len becomes their
  * number.  NULL: they are not RAM, or ROM that is to be written.  QEMU's own
  * functions for that (address_space_rw() and _map()) take such a range for
@@ -52,6 +66,9 @@ static void *dma_find_ram(RnicState *s, dma_addr_t addr, dma_addr_t *len,
                                   &offset, len, to_guest, attrs);
     if (*len == 0 || !memory_access_is_direct(*mr, to_guest, attrs)) {
         return NULL;
+    }
+    if (!to_guest) {
+        dma_let_fuzzer_fill(addr, *len, *mr);
     }
     return (uint8_t *)memory_region_get_ram_ptr(*mr) + offset;
 }

@@ -15,6 +15,14 @@ SOFTWARE = ("siw", "rxe")
 RAW = ("raw_tcp", "raw_unix")
 VARIANTS = RNIC + SOFTWARE + RAW
 
+# What a step wants of the devices, beside what they are without options: vm-run's.
+# A capture is a ring of files: the disk is not to be filled.
+DEVICES = {
+    "": [],
+    "crc": ["--device-opts", "mpa-crc=on"],
+    "capture": ["--capture", "--device-opts", "capture-size=64M,capture-files=2"],
+}
+
 IDLE_MANY = 1000    # QPs beside an active one, and to weigh one
 IDLE_FEW = 100      # QPs while the processor time is taken
 
@@ -34,13 +42,13 @@ class Step:
     how often in a session, of rnic and of the sockets alone.
     """
 
-    def __init__(self, name, words, raw=None, quick=False, crc=False,
+    def __init__(self, name, words, raw=None, quick=False, device="",
                  only=VARIANTS, times=1):
         self.name = name
         self.words = words
         self.raw = raw
         self.quick = quick
-        self.crc = crc          # with a device that demands CRC
+        self.device = device    # one of DEVICES
         self.only = only
         self.times = times
         # Whether a figure tells how fast data goes from thread to thread.
@@ -94,7 +102,10 @@ def _steps():
                times=AGAIN)
     for operation in ("write", "send"):
         yield Step(f"{operation}_bw_1m_crc", _bandwidth(operation, "1m"),
-                   quick=True, crc=True, only=RNIC, times=AGAIN)
+                   quick=True, device="crc", only=RNIC, times=AGAIN)
+    for size in ("64k", "1m"):
+        yield Step(f"write_bw_{size}_capture", _bandwidth("write", size),
+                   quick=True, device="capture", only=RNIC, times=AGAIN)
     yield Step("connect_rate", "churn 100", ["connect", "2000"], quick=True)
     yield Step("register_1g", "register -s 1024M")
     yield Step("idle_cpu", f"idle {IDLE_FEW}", quick=True)
@@ -108,14 +119,14 @@ def turns(quick, variant, step):
     return 1 if quick or variant in SOFTWARE else step.times
 
 
-def chosen(quick, pattern, variant, crc, how_often):
+def chosen(quick, pattern, variant, device, how_often):
     """
     The runs of a session of variant: all steps once, then those of more times
     again, so that a step's runs are far from each other.
     how_often(variant, step): a number of times.
     """
     steps = [(s, how_often(variant, s)) for s in STEPS
-             if s.crc == crc and variant in s.only and
+             if s.device == device and variant in s.only and
              (s.quick or not quick) and (s.raw or variant not in RAW) and
              pattern.search(s.name)]
     most = max((times for _, times in steps), default=0)

@@ -59,22 +59,20 @@ def _started(directory, run):
     return bool(glob.glob(os.path.join(directory, f".signal-{run.name}.*")))
 
 
-def _virtual_machines(directory, variant, runs, options, crc):
+def _virtual_machines(directory, variant, runs, options, device):
     """vm-run's exit status."""
     _prepare(directory, variant, runs, options.seconds_of(variant))
     command = [os.path.join(TOP, "scripts", "vm-run"), "--mem", str(MEMORY),
                "--cpus", str(options.cpus),
                "--timeout", str(120 + STEP_LIMIT * len(runs)),
-               *OPTIONS[variant]]
-    if crc:
-        command += ["--device-opts", "mpa-crc=on"]
+               *OPTIONS[variant], *cases.DEVICES[device]]
     with open(os.path.join(directory, "log"), "wb") as log:
         done = subprocess.run(command + [directory], stdout=log, stderr=log,
                               check=False)
     return done.returncode
 
 
-def session(directory, variant, runs, options, crc=False):
+def session(directory, variant, runs, options, device):
     """
     options: of scripts/bench; seconds_of and cpus count here. Returns ([Figure...]
     of all runs that came to a result, names of the runs that guests died of). A
@@ -84,7 +82,7 @@ def session(directory, variant, runs, options, crc=False):
     found, lost = [], []
     while runs and len(lost) <= MOST_LOST:
         place = directory + "".join("+" for _ in lost)
-        status = _virtual_machines(place, variant, runs, options, crc)
+        status = _virtual_machines(place, variant, runs, options, device)
         for run in runs:
             found += _read(place, run)
         started = [r for r in runs if _started(place, r)]

@@ -112,6 +112,10 @@ def _targets():
                _value(16, "idle_memory", v, False))
         yield (f"1 MiB Write with CRC / without, {v}",
                _at_least(0.6, ("write_bw_1m_crc", v), ("write_bw_1m", v)))
+        for size, name in (("64k", "64 KiB"), ("1m", "1 MiB")):
+            yield (f"{name} Write while it is captured / while not, {v}",
+                   _at_least(0.5, (f"write_bw_{size}_capture", v),
+                             (f"write_bw_{size}", v)))
         yield (f"% of a core of QEMU with 100 idle QPs, {v}",
                _value(2, "idle_cpu", v, False))
 
