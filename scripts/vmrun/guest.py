@@ -5,14 +5,12 @@
 
 """A virtual machine of a run."""
 
-import ctypes
 import os
 import shutil
-import signal
 import subprocess
 import time
 
-from . import accel, cpio, paths
+from . import accel, child, cpio, paths
 
 # maxcpus: guest-setup puts the other processors to work.
 KERNEL_ARGS = ("console=ttyS0 loglevel=5 panic=-1 oops=panic mitigations=off "
@@ -24,19 +22,7 @@ SYSTEMD_ARGS = ("systemd.condition-needs-update=no quiet "
 # What the device says of the mistakes of others, and of QPs' lives: little, and
 # all that is left of a failure that does not come again.
 TRACES = ("rnic_err_*", "rnic_ub_*", "rnic_terminate_*", "rnic_qp_state")
-PR_SET_PDEATHSIG = 1
 MOST_DEVICES = 8
-
-
-def _in_the_child():
-    """
-    Ctrl-C at the terminal is for vm-run, which ends its guests; and no QEMU
-    outlives its vm-run, whatever kills that. A group, not a session: where
-    Linux shares the processors out by session (sched_autogroup), a guest's
-    threads could wait for seconds while another guest polls.
-    """
-    os.setpgrp()
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 class Guest:
@@ -97,10 +83,19 @@ class Guest:
     def mac(self, device):
         return f"52:54:00:{0x77 + device:02x}:00:{self.index:02x}"
 
+    def _host_address(self, device, k):
+        """With the length of its prefix: of that adapter of the k-th guest."""
+        if self.run.network:
+            return (f"{self.run.network.address(k, device)}"
+                    f"/{self.run.network.length()}")
+        return f"{self.run.host_nets[device]}.{k}/32"
+
     def _fabric_map(self):
         nets = self.run.host_nets
-        if self.run.options.ipv6:
-            entries = [f"{self.run.address(d, k + 1)}/128={nets[d]}.{k + 1}/32"
+        if self.run.network or self.run.options.ipv6:
+            length = 128 if self.run.options.ipv6 else 32
+            entries = [f"{self.run.address(d, k + 1)}/{length}="
+                       f"{self._host_address(d, k + 1)}"
                        for d in range(self.options.devices)
                        for k in range(len(self.run.names))]
         else:
@@ -199,6 +194,17 @@ class Guest:
             *sum((["-trace", events] for events in TRACES), []),
             *self.options.qemu_arg, *self._adapters()]
 
+    def _in_the_child(self):
+        """
+        Ctrl-C at the terminal is for vm-run, which ends its guests. A group, not a
+        session: where Linux shares the processors out by session (sched_autogroup),
+        a guest's threads could wait for seconds while another guest polls.
+        """
+        if self.run.network:
+            self.run.network.enter(self.index)
+        os.setpgrp()
+        child.die_with_parent()
+
     def start(self):
         command = self._command()
         with open(self.socket("command"), "w", encoding="utf-8") as f:
@@ -206,7 +212,7 @@ class Guest:
         with open(self.file(".qemu"), "wb") as errors:
             self.process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=errors,
-                stderr=errors, preexec_fn=_in_the_child,
+                stderr=errors, preexec_fn=self._in_the_child,
                 env=dict(os.environ, TMPDIR="/var/tmp",
                          XDG_RUNTIME_DIR=self.run.directory))
         self.started = time.monotonic()

@@ -10,7 +10,7 @@ import os
 import re
 import shlex
 
-from . import kernel, paths
+from . import hosts, kernel, paths
 
 ETHERNET_NICS = ["rnic", "virtio", "siw", "rxe"]
 NICS = ETHERNET_NICS + ["user", "none"]
@@ -30,6 +30,15 @@ DIR/NAME.opts may hold options of that guest. An executable DIR/host runs on the
 host beside the guests, in DIR; its environment has RNIC_RUN (a directory with
 NAME.qmp sockets and NAME.pid files) and RNIC_HOST_NET (127.x.y: with --fabric
 tcp, guest 10.77.0.k is 127.x.y.k). Scripts find functions in /usr/lib/rnic/lib.sh.
+
+--hosts 1500 puts each guest's QEMU on a host of its own: a network namespace with one
+interface of that MTU, on a subnet of its own, 198.18.k.0/24 (2001:db8:k::/64 with
+--ipv6), behind a router. RDMA goes from host to host (it needs --fabric tcp), in
+packets as they would be on a wire. DIR/host runs on the router, as root there: it can
+capture, narrow a path (`ip route add HOST dev LINK mtu 1400`), and cut a cable
+(`ip link set LINK down`). RNIC_LINKS has the router's interfaces at the cables to the
+hosts, in the order of the guests' names, and RNIC_HOSTS the hosts' addresses. Without
+root this takes user namespaces.
 
 example: scripts/vm-run --timeout 60 --device-opts mpa-crc=on my-test/
 """
@@ -103,6 +112,10 @@ def _run_options(parser):
                         help="a variable for the scripts and the host program")
     parser.add_argument("--host-net", metavar="127.X.Y",
                         help="the host network of --fabric tcp")
+    parser.add_argument("--hosts", type=int, metavar="MTU",
+                        help="each guest is on a host of its own, in a network "
+                        "namespace with this MTU (1500, 9000, ...), with a "
+                        "router between them")
     parser.add_argument("--run-dir", metavar="D",
                         help="where sockets go (a temporary directory)")
     parser.add_argument("--allow-warnings", action="store_true",
@@ -124,6 +137,10 @@ def parse():
     for setting in options.env:
         if not re.fullmatch(r"[A-Za-z_]\w*=[^'\n]*", setting):
             paths.die(f"--env {setting}: must be NAME=VALUE, without '")
+    if options.hosts is not None and not (hosts.MTU_MIN <= options.hosts
+                                          <= hosts.MTU_MAX):
+        paths.die(f"--hosts {options.hosts}: an MTU is {hosts.MTU_MIN} to "
+                  f"{hosts.MTU_MAX}")
     return options
 
 
@@ -140,6 +157,9 @@ def for_guest(options, name):
     shared = {key: list(value) if isinstance(value, list) else value
               for key, value in vars(options).items()}
     own = parser.parse_args(words, argparse.Namespace(**shared))
-    if own.map and (own.fabric != "tcp" or own.default_fabric):
+    tcp = own.fabric == "tcp" and not own.default_fabric
+    if own.map and not tcp:
         paths.die(f"{name}: --map needs --fabric tcp")
+    if own.hosts and own.nic == "rnic" and not tcp:
+        paths.die(f"{name}: --hosts needs --fabric tcp")
     return own

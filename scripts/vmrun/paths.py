@@ -11,10 +11,17 @@ import sys
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.abspath(__file__))))
 BUILD = os.path.join(TOP, "build")
+SKIPPED = 77
 
 
 def die(message):
     sys.exit(f"vm-run: error: {message}")
+
+
+def cannot(message):
+    """Not a mistake, but what this host does not allow: as a skipped test's."""
+    say(message)
+    sys.exit(SKIPPED)
 
 
 def say(message):
