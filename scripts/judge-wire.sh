@@ -9,9 +9,18 @@
 capture=wire.pcap
 ordered=ordered.pcap
 
+# The guests' await fails then, too.
 fail() {
 	echo "error: $*"
+	: >.signal-failed-host
 	exit 1
+}
+
+# put_in_order CAPTURE: from now on it is about that one.
+put_in_order() {
+	ordered=ordered.pcap
+	"$RNIC_TOP/scripts/tcp-in-order" "$1" "$ordered" ||
+		fail "the capture is not complete"
 }
 
 # capture_wire SCRIPT...: until each of these guests' scripts has ended.
@@ -35,8 +44,35 @@ capture_wire() {
 	cat tcpdump.log
 	grep -q '^0 packets dropped by kernel' tcpdump.log ||
 		fail "the capture is not complete"
-	"$RNIC_TOP/scripts/tcp-in-order" "$capture" "$ordered" ||
-		fail "the capture is not complete"
+	put_in_order "$capture"
+}
+
+# capture_link LINK: with vm-run --hosts, all that passes at that interface of the
+# router, into LINK.pcap, until end_captures. tcpdump gives up root's rights for those of
+# a user whom a user namespace does not have.
+links=()
+capture_pids=()
+capture_link() {
+	setpriv --pdeathsig KILL dumpcap -q -i "$1" -P -B 64 -w "$1.pcap" \
+		2>"$1.log" &
+	links+=("$1")
+	capture_pids+=($!)
+	until grep -qs '^File: ' "$1.log"; do
+		kill -0 $! 2>/dev/null || fail "dumpcap: $(cat "$1.log")"
+		sleep 0.1
+	done
+}
+
+end_captures() {
+	local link
+	sleep 1
+	kill "${capture_pids[@]}"
+	wait "${capture_pids[@]}" || true
+	for link in "${links[@]}"; do
+		tail -n 1 "$link.log"
+		grep -q '^Packets received/dropped on .*: [0-9]*/0 ' "$link.log" ||
+			fail "the capture is not complete"
+	done
 }
 
 # judge_capture SCRIPT: from now on it is about what the adapter of this guest has

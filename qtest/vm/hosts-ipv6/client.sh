@@ -1,0 +1,1 @@
+../hosts/client.sh
