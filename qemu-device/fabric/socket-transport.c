@@ -23,6 +23,19 @@ static SocketTransport *socket_of(RnicTransport *t)
     return container_of(t, SocketTransport, transport);
 }
 
+/*
+ * The peer has reset the connection, or TCP has given it up.  It does so for the reason
+ * that a router has sent, if one has, and else for ETIMEDOUT; while it still tries,
+ * no such message is an error (RFC 1122, 4.2.3.9).
+ */
+static ssize_t socket_result(ssize_t n)
+{
+    if (n < 0 && errno != EAGAIN && errno != ECONNRESET && errno != EPIPE) {
+        errno = ETIMEDOUT;
+    }
+    return n;
+}
+
 static ssize_t socket_readv(RnicTransport *t, const struct iovec *iov,
                             size_t count)
 {
@@ -31,7 +44,7 @@ static ssize_t socket_readv(RnicTransport *t, const struct iovec *iov,
         .msg_iovlen = count,
     };
 
-    return RETRY_ON_EINTR(recvmsg(socket_of(t)->fd, &msg, 0));
+    return socket_result(RETRY_ON_EINTR(recvmsg(socket_of(t)->fd, &msg, 0)));
 }
 
 static ssize_t socket_writev(RnicTransport *t, const struct iovec *iov,
@@ -42,7 +55,8 @@ static ssize_t socket_writev(RnicTransport *t, const struct iovec *iov,
         .msg_iovlen = count,
     };
 
-    return RETRY_ON_EINTR(sendmsg(socket_of(t)->fd, &msg, MSG_NOSIGNAL));
+    return socket_result(RETRY_ON_EINTR(sendmsg(socket_of(t)->fd, &msg,
+                                                MSG_NOSIGNAL)));
 }
 
 static bool socket_shut_down(RnicTransport *t)
