@@ -137,6 +137,42 @@ static void test_connect_revision_1(void)
     connection_free(c);
 }
 
+/*
+ * Users who give each direction the same depth at both ends get just that, and say so
+ * on the wire; one who asks for more than the peer serves gets what it serves.
+ */
+static void check_depths(uint16_t out, uint16_t in, uint16_t served)
+{
+    Connection *c = connection_prepare(NULL);
+    uint16_t port;
+    int listener = wire_listen(2, &port);
+    struct rnic_cm_event event;
+
+    g_assert_cmpuint(rnic_try_connect(c->r, &c->qp, wire_guest_ip(2), port,
+                                      in, out, 1, NULL, 0), ==, RNIC_ST_OK);
+    c->peer = wire_accept(c->r->qts, listener);
+    wire_mpa_get(c->peer, &c->request);
+    g_assert_cmpuint(c->request.ird & WIRE_MPA2_VALUE, ==, in);
+    g_assert_cmpuint(c->request.ord & WIRE_MPA2_VALUE, ==, out);
+    c->reply = wire_mpa_reply(&c->request);
+    c->reply.ird = served;
+    c->reply.ord = in;
+    wire_mpa_put(c->peer, &c->reply);
+    event = rnic_expect_cm(c->r, RNIC_CM_CONNECT_REPLY);
+    g_assert_cmpuint(le16_to_cpu(event.ird), ==, in);
+    g_assert_cmpuint(le16_to_cpu(event.ord), ==, MIN(out, served));
+    close(listener);
+    connection_free(c);
+}
+
+static void test_depths_agree(void)
+{
+    check_depths(5, 3, 5);
+    check_depths(3, 5, 3);
+    check_depths(5, 3, 4);
+    rnic_shows("R6.1-6");
+}
+
 /* The reply in single octets; the first FPDU in the same segment. */
 static void test_reply_in_pieces(void)
 {
@@ -1348,6 +1384,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     qtest_add_func("rnic/cm/connect", test_connect);
+    qtest_add_func("rnic/cm/depths-agree", test_depths_agree);
     qtest_add_func("rnic/cm/connect-revision-1", test_connect_revision_1);
     qtest_add_func("rnic/cm/reply-in-pieces", test_reply_in_pieces);
     qtest_add_func("rnic/cm/accept", test_accept);

@@ -1401,8 +1401,8 @@ static void test_terminate_received(void)
     /* A Terminate of its own is sent, once, and is found in the same place. */
     RUN_ERRORS(one_of_each);
     rnic_shows("V6.2.2.3-6 V6.6.2.4-1 V8.3.3-7 V9.5.3-3 R5.4-5 R6.2.1-2 "
-               "V6.2.2.3-7 V6.2.3-2 V8.3.3-6 V9.2.5.2-5 R3.2-4 R5.4-7 "
-               "R6.2.1-3");
+               "V6.2.2.3-7 V6.2.3-2 V8.3.3-6 V9.2.5.2-5 R3.2-4 R3.2-8 "
+               "R5.4-7 R6.2.1-3");
 }
 
 /* About a Read Request of ours: the oldest Read is the one. */

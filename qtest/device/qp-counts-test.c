@@ -182,11 +182,66 @@ static void test_life(void)
     connection_free(a);
 }
 
+/*
+ * A stream that holds receives and does nothing, one that does all the work, and one
+ * that does a little: the counts tell which is which, and a command ends any of them.
+ */
+static void test_visible(void)
+{
+    enum { IDLE, GREEDY, FAIR, QPS };
+    Connection *c[QPS] = { connection_new(&options) };
+    uint8_t data[50] = "";
+    Counts before[QPS], now[QPS];
+
+    for (int i = 1; i < QPS; i++) {
+        c[i] = connection_prepare_second(c[0], &options);
+        connection_establish(c[i], &options);
+    }
+    for (int i = 0; i < QPS; i++) {
+        before[i] = counts_of(c[i]);
+    }
+    for (uint32_t i = 0; i < 8; i++) {
+        connection_recv(c[IDLE], i, 0, sizeof(data));
+    }
+    for (uint32_t i = 0; i < 64; i++) {
+        connection_recv(c[GREEDY], i, 0, sizeof(data));
+        wire_put_send(c[GREEDY]->peer, WIRE_SEND, 0, data, sizeof(data));
+        rnic_expect_cqe(c[GREEDY]->r, &c[GREEDY]->recv_cq, i,
+                        RNIC_WC_SUCCESS);
+    }
+    receive_two(c[FAIR]);
+    for (int i = 0; i < QPS; i++) {
+        now[i] = counts_of(c[i]);
+    }
+    g_assert_cmpuint(now[IDLE].rx_octets, ==, before[IDLE].rx_octets);
+    g_assert_cmpuint(now[IDLE].rq_wrs, ==, before[IDLE].rq_wrs);
+    g_assert_cmpuint(now[GREEDY].rx_octets - before[GREEDY].rx_octets, ==,
+                     64 * fpdu_octets(UNTAGGED, sizeof(data)));
+    g_assert_cmpuint(now[FAIR].rx_octets - before[FAIR].rx_octets, ==,
+                     2 * fpdu_octets(UNTAGGED, sizeof(data)));
+    for (int i = 0; i < FAIR; i++) {
+        g_assert_cmpuint(rnic_modify_qp_state(c[i]->r, &c[i]->qp,
+                                              RNIC_QPS_ERROR), ==,
+                         RNIC_ST_OK);
+        g_assert_cmpint(wire_end(c[i]->peer), ==, WIRE_RST);
+    }
+    /* What the idle one held comes back. */
+    expect_more(c[IDLE], &before[IDLE], &(Counts) {
+        .rq_wrs = 8, .cqes = 8, .cqe_errors = 8 });
+    receive_two(c[FAIR]);
+    for (int i = 1; i < QPS; i++) {
+        connection_free_second(c[i]);
+    }
+    connection_free(c[0]);
+    rnic_shows("V10.4.1-1");
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     qtest_add_func("rnic/qp-counts/own", test_own);
     qtest_add_func("rnic/qp-counts/errors", test_errors);
     qtest_add_func("rnic/qp-counts/life", test_life);
+    qtest_add_func("rnic/qp-counts/visible", test_visible);
     return g_test_run();
 }

@@ -648,6 +648,121 @@ static void test_dead_numbers(void)
     rnic_shows("V9.3.1.2-7 V9.3.2.1-9");
 }
 
+/*
+ * What names no QP, a QP of another page, or contradicts itself disturbs no send
+ * queue but the one that it is in.
+ */
+static void test_wrong_posts(void)
+{
+    Connection *c = connection_new(NULL);
+    Connection *bad = connection_prepare_second(c, NULL);
+    uint32_t dropped = rnic_read32(c->r, RNIC_REG_BAD_DOORBELLS);
+    uint8_t wqe[RNIC_SQ_UNIT * RNIC_SQ_MAX_UNITS], got[4];
+    RnicWr wr = connection_wr(bad, RNIC_SQ_SEND, 6, 0, 4);
+    const struct {
+        uint32_t page, number;
+    } doorbells[] = {
+        { 0, 0 }, { 0, 0x123456 }, { 0, RNIC_OBJECT_NUMBER_MASK },
+        { 1, c->qp.number }, { 7, bad->qp.number },
+        { 0, c->qp.number | 1u << 24 },
+    };
+
+    connection_establish(bad, NULL);
+    for (unsigned i = 0; i < G_N_ELEMENTS(doorbells); i++) {
+        rnic_doorbell(c->r, doorbells[i].page, RNIC_DB_SQ,
+                      doorbells[i].number);
+    }
+    g_assert_cmpuint(rnic_read32(c->r, RNIC_REG_BAD_DOORBELLS) - dropped, ==,
+                     G_N_ELEMENTS(doorbells));
+    rnic_encode_wr(&wr, wqe);
+    wqe[offsetof(struct rnic_sq_wqe, flags)] |= RNIC_WQE_INLINE;
+    rnic_store_wqe(c->r, &bad->qp, wqe, 1);
+    rnic_ring_sq(c->r, &bad->qp);
+    wire_expect_terminate(bad->peer, 0);
+    rnic_expect_cqe(c->r, &bad->send_cq, 6, RNIC_WC_INVALID_WQE);
+    for (uint32_t i = 1; i <= 3; i++) {
+        connection_post(c, RNIC_SQ_SEND, i, 0, 4);
+        wire_get_send(c->peer, WIRE_SEND, i, got, 4);
+        rnic_expect_cqe(c->r, &c->send_cq, i, RNIC_WC_SUCCESS);
+    }
+    /* And that queue is one like any other when the QP has been recovered. */
+    connection_recycle(bad);
+    connection_establish(bad, NULL);
+    connection_post(bad, RNIC_SQ_SEND, 7, 0, 4);
+    wire_get_send(bad->peer, WIRE_SEND, 1, got, 4);
+    rnic_expect_cqe(c->r, &bad->send_cq, 7, RNIC_WC_SUCCESS);
+    connection_free_second(bad);
+    connection_free(c);
+    rnic_shows("V9.3.1.1-25");
+}
+
+/* ------------------------------------------------------------ only on the CQ */
+
+/* Whether any 8 octets of the @size at @bus are @value. */
+static bool memory_has(Rnic *r, uint64_t bus, size_t size, uint64_t value)
+{
+    g_autofree uint8_t *octets = g_malloc(size);
+
+    rnic_mem_read(r, bus, octets, size);
+    for (size_t i = 0; i + sizeof(value) <= size; i++) {
+        if (ldq_le_p(octets + i) == value) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/*
+ * What tells that a WR has completed, of all that the device writes to memory, is
+ * its CQE: no event, no record and no answer of a command has it.
+ */
+static void test_only_on_cq(void)
+{
+    enum { SENT = 0x5e9d, RECEIVED = 0x4ecd };
+    const uint64_t tag = 0xabcdef1234560000;
+    Connection *c = connection_new(NULL);
+    Rnic *r = c->r;
+    RnicEq *const eqs[] = { &r->async_eq, &r->cm_eq, &r->comp_eq };
+    const uint64_t ids[] = { tag | SENT, tag | RECEIVED };
+    RnicCq *const cqs[] = { &c->send_cq, &c->recv_cq };
+    struct rnic_qp_attr attr;
+    uint8_t got[4];
+
+    rnic_cq_arm(r, &c->send_cq, RNIC_ARM_NEXT);
+    rnic_cq_arm(r, &c->recv_cq, RNIC_ARM_NEXT);
+    connection_recv(c, tag | RECEIVED, 0, 4);
+    wire_put_send(c->peer, WIRE_SEND, 0, "good", 4);
+    connection_post(c, RNIC_SQ_SEND, tag | SENT, 0, 4);
+    wire_get_send(c->peer, WIRE_SEND, 1, got, 4);
+    for (int i = 0; i < 2; i++) {
+        RNIC_UNTIL(r, memory_has(r, cqs[i]->memory + RNIC_QUEUE_RECORD_SIZE,
+                                 sizeof(struct rnic_cqe), ids[i]));
+        g_assert_false(memory_has(r, cqs[i]->memory, RNIC_QUEUE_RECORD_SIZE,
+                                  ids[i]));
+        g_assert_false(memory_has(r, cqs[!i]->memory,
+                                  RNIC_QUEUE_RECORD_SIZE + 64, ids[i]));
+    }
+    rnic_settle(r);
+    attr = rnic_query_qp(r, &c->qp);
+    for (int i = 0; i < 2; i++) {
+        g_assert_false(memory_has(r, c->qp.memory, RNIC_QUEUE_RECORD_SIZE,
+                                  ids[i]));
+        g_assert_false(memory_has(r, r->scratch, sizeof(attr), ids[i]));
+        for (unsigned e = 0; e < G_N_ELEMENTS(eqs); e++) {
+            g_assert_false(memory_has(r, eqs[e]->memory,
+                                      RNIC_QUEUE_RECORD_SIZE +
+                                      eqs[e]->depth * eqs[e]->entry_size,
+                                      ids[i]));
+        }
+        g_assert_false(memory_has(r, r->admin_cq, r->admin_depth *
+                                  sizeof(struct rnic_admin_cqe), ids[i]));
+    }
+    rnic_expect_cqe(r, &c->recv_cq, tag | RECEIVED, RNIC_WC_SUCCESS);
+    rnic_expect_cqe(r, &c->send_cq, tag | SENT, RNIC_WC_SUCCESS);
+    connection_free(c);
+    rnic_shows("V5.3-3");
+}
+
 /* --------------------------------------------------------- before the stream */
 
 /* What a peer sends before the stream is the QP's reaches no QP. */
@@ -723,6 +838,8 @@ int main(int argc, char **argv)
     qtest_add_func("rnic/visibility/cq-destroyed", test_cq_destroyed);
     qtest_add_func("rnic/visibility/notify-types", test_notify_types);
     qtest_add_func("rnic/visibility/dead-numbers", test_dead_numbers);
+    qtest_add_func("rnic/visibility/wrong-posts", test_wrong_posts);
+    qtest_add_func("rnic/visibility/only-on-cq", test_only_on_cq);
     qtest_add_func("rnic/visibility/not-established", test_not_established);
     return g_test_run();
 }

@@ -7,6 +7,7 @@
 #include "qemu/bswap.h"
 
 #include "tests/qtest/rnic/lib/regions.h"
+#include "tests/qtest/rnic/lib/stags.h"
 
 /* ------------------------------------------------ errors of the send queue */
 
@@ -519,6 +520,188 @@ static void test_receive_reserved(void)
     connection_free(c);
 }
 
+/*
+ * A WQE of the send queue in a ring of receives is no Send, but a receive that is
+ * wrong; the opcode that receives have in a CQE is none of the send queue.
+ */
+static void check_send_in_receives(bool shared, uint8_t opcode)
+{
+    Rnic *r = rnic_boot_up(",mpa-rtr=off");
+    RnicSrqInit init = rnic_srq_default(r);
+    RnicSrq srq;
+    Connection *c;
+    uint8_t wqe[RNIC_SQ_UNIT * RNIC_SQ_MAX_UNITS];
+    uint64_t ring;
+    RnicWr wr;
+
+    rnic_create_srq(r, &srq, &init);
+    c = connection_prepare_on(r, &(ConnectionOptions) {
+        .srq = shared ? &srq : NULL });
+    ring = shared ? srq.memory + RNIC_QUEUE_RECORD_SIZE
+                  : c->qp.memory + c->qp.rq_offset;
+    connection_establish(c, NULL);
+    if (shared) {
+        rnic_post_srq_recv(r, &srq, 1, 0, NULL);
+    } else {
+        connection_recv(c, 1, 0, 64);
+    }
+    wr = connection_wr(c, opcode, 0x1122334455667788, 0, 8);
+    rnic_encode_wr(&wr, wqe);
+    rnic_mem_write(r, ring, wqe, 32);
+    wire_put_send(c->peer, WIRE_SEND, 0, "12345678", 8);
+    wire_expect_terminate(c->peer, 0);
+    rnic_expect_cqe(r, &c->recv_cq, ldq_le_p(wqe), RNIC_WC_INVALID_WQE);
+    rnic_settle(r);
+    rnic_expect_no_cqe(r, &c->send_cq);
+    connection_free(c);
+}
+
+static void test_send_in_receives(void)
+{
+    World w;
+    uint8_t wqe[RNIC_SQ_UNIT * RNIC_SQ_MAX_UNITS];
+    RnicWr wr;
+
+    check_send_in_receives(false, RNIC_SQ_SEND);
+    check_send_in_receives(false, RNIC_SQ_RDMA_WRITE);
+    check_send_in_receives(true, RNIC_SQ_SEND);
+    world_init(&w, NULL);
+    connection_establish(w.c, NULL);
+    wr = connection_wr(w.c, RNIC_SQ_SEND, 77, 0, 8);
+    rnic_encode_wr(&wr, wqe);
+    wqe[offsetof(struct rnic_sq_wqe, opcode)] = 0;
+    check_sq_error(&w, wqe, 1, 0, RNIC_WC_INVALID_WQE);
+    world_cleanup(&w);
+    rnic_shows("V8.1.2.1-3");
+}
+
+/*
+ * The CQ of the queue that the WR was posted to; of an S-RQ's, that of the QP which
+ * took it.
+ */
+static void test_right_cq(void)
+{
+    Rnic *r = rnic_boot_up(",mpa-rtr=off");
+    RnicSrqInit init = rnic_srq_default(r);
+    struct rnic_sge unknown = { .stag = cpu_to_le32(0xdeadbe00),
+                                .length = cpu_to_le32(8) };
+    Connection *c[2];
+    RnicSrq srq;
+
+    rnic_create_srq(r, &srq, &init);
+    for (int i = 0; i < 2; i++) {
+        c[i] = connection_prepare_on(r, &(ConnectionOptions) { .srq = &srq });
+        connection_establish(c[i], NULL);
+    }
+    for (int i = 0; i < 2; i++) {
+        struct rnic_cqe cqe;
+
+        rnic_post_srq_recv(r, &srq, 10 + i, 1, &unknown);
+        wire_put_send(c[i]->peer, WIRE_SEND, 0, "12345678", 8);
+        wire_expect_terminate(c[i]->peer, 0);
+        cqe = rnic_expect_cqe(r, &c[i]->recv_cq, 10 + i,
+                              RNIC_WC_INVALID_STAG);
+        g_assert_cmphex(le32_to_cpu(cqe.qpn), ==, c[i]->qp.number);
+        g_assert_cmphex(cqe.flags & (RNIC_CQE_RECEIVE | RNIC_CQE_SRQ), ==,
+                        RNIC_CQE_RECEIVE | RNIC_CQE_SRQ);
+        rnic_settle(r);
+        rnic_expect_no_cqe(r, &c[i]->send_cq);
+        rnic_expect_no_cqe(r, &c[!i]->recv_cq);
+        connection_recycle(c[i]);
+        connection_establish(c[i], NULL);
+        connection_post(c[i], RNIC_SQ_SEND, 20 + i, CONNECTION_MR_SIZE, 1);
+        wire_expect_terminate(c[i]->peer, 0);
+        rnic_expect_cqe(r, &c[i]->send_cq, 20 + i, RNIC_WC_BASE_BOUNDS);
+        rnic_settle(r);
+        rnic_expect_no_cqe(r, &c[i]->recv_cq);
+        rnic_expect_no_cqe(r, &c[!i]->send_cq);
+        rnic_expect_no_async(r);
+    }
+    connection_free_second(c[1]);
+    connection_free(c[0]);
+    rnic_shows("V8.3.2-1");
+}
+
+/* ------------------------------------------------------- one octet too many */
+
+/* Of an SGE, of a Bind, of a message: to the octet. */
+static void test_bounds(void)
+{
+    Connection *c = connection_new(&stag_options);
+    StagRegion region = stag_region(c->r, 2);
+    uint32_t mw = stag_alloc_mw(c->r, c->r->pd, 1);
+    uint8_t data[100] = { }, got[100];
+    StagBind bind;
+    RnicWr wr = connection_wr(c, RNIC_SQ_SEND, 5, 0, 8);
+
+    stag_register(c->r, &region);
+    wr.sge[0].stag = cpu_to_le32(region.stag);
+    wr.sge[0].to = cpu_to_le64(region.va + region.length - 8);
+    rnic_post_send(c->r, &c->qp, &wr);
+    wire_get_send(c->peer, WIRE_SEND, 1, got, sizeof(got));
+    rnic_expect_cqe(c->r, &c->send_cq, 5, RNIC_WC_SUCCESS);
+    wr.sge[0].length = cpu_to_le32(9);
+    rnic_post_send(c->r, &c->qp, &wr);
+    wire_expect_terminate(c->peer, 0);
+    rnic_expect_cqe(c->r, &c->send_cq, 5, RNIC_WC_BASE_BOUNDS);
+    stag_reconnect(c);
+
+    bind = stag_window(mw, &region, region.va + 1, region.length,
+                       RNIC_ACCESS_REMOTE_READ);
+    g_assert_cmpuint(stag_bind(c, &bind), ==, RNIC_WC_BASE_BOUNDS);
+    stag_reconnect(c);
+    bind.length--;
+    g_assert_cmpuint(stag_bind(c, &bind), ==, RNIC_WC_SUCCESS);
+    g_assert_cmpuint(stag_invalidate(c, mw), ==, RNIC_WC_SUCCESS);
+
+    connection_recv(c, 6, 0, 99);
+    wire_put_send(c->peer, WIRE_SEND, 0, data, 99);
+    rnic_expect_cqe(c->r, &c->recv_cq, 6, RNIC_WC_SUCCESS);
+    connection_recv(c, 7, 0, 99);
+    wire_put_send(c->peer, WIRE_SEND, 0, data, 100);
+    wire_expect_terminate(c->peer, RNIC_TERMINATE_MESSAGE_TOO_LONG);
+    rnic_expect_cqe(c->r, &c->recv_cq, 7, RNIC_WC_MESSAGE_TOO_LONG);
+    connection_free(c);
+    rnic_shows("V9.5.2-7");
+}
+
+/* A message has at most 2^32 - 1 octets. */
+static void test_total_length(void)
+{
+    enum { HALF = 0x80000000 };
+    static const uint8_t opcodes[] = {
+        RNIC_SQ_SEND, RNIC_SQ_SEND_INVALIDATE, RNIC_SQ_RDMA_WRITE,
+        RNIC_SQ_RDMA_READ,
+    };
+    World w;
+    struct rnic_sge sge[2];
+    ConnectionOptions options = {
+        .enables = RNIC_QP_ENABLE_READ | RNIC_QP_ENABLE_WRITE |
+                   RNIC_QP_READ_LIST };
+
+    world_init(&w, &options);
+    for (unsigned i = 0; i < G_N_ELEMENTS(opcodes); i++) {
+        uint8_t wqe[RNIC_SQ_UNIT * RNIC_SQ_MAX_UNITS];
+        RnicWr wr;
+
+        connection_establish(w.c, &options);
+        wr = connection_wr(w.c, opcodes[i], 77, 0, 8);
+        sge_total(&w, &wr);
+        check_sq_error(&w, wqe, rnic_encode_wr(&wr, wqe), opcodes[i],
+                       RNIC_WC_INVALID_LENGTH);
+        connection_recycle(w.c);
+    }
+    /* A receive takes any message: its room may be more than one can have. */
+    connection_establish(w.c, &options);
+    sge[0] = rnic_sge(&w.c->mr, 0, HALF);
+    sge[1] = sge[0];
+    rnic_post_recv(w.c->r, &w.c->qp, 1, 2, sge);
+    wire_put_send(w.c->peer, WIRE_SEND, 0, "12345678", 8);
+    rnic_expect_cqe(w.c->r, &w.c->recv_cq, 1, RNIC_WC_SUCCESS);
+    world_cleanup(&w);
+    rnic_shows("V9.5.2-21");
+}
+
 /* ----------------------------------------------------------- broken queues */
 
 /* More in the ring than it holds. */
@@ -850,6 +1033,11 @@ int main(int argc, char **argv)
     qtest_add_func("rnic/work-error/figure-12", test_figure_12);
     qtest_add_func("rnic/work-error/receive-reserved",
                    test_receive_reserved);
+    qtest_add_func("rnic/work-error/send-in-receives",
+                   test_send_in_receives);
+    qtest_add_func("rnic/work-error/right-cq", test_right_cq);
+    qtest_add_func("rnic/work-error/bounds", test_bounds);
+    qtest_add_func("rnic/work-error/total-length", test_total_length);
     qtest_add_func("rnic/work-error/overshoot", test_producer_overshoot);
     qtest_add_func("rnic/work-error/queue-unreachable",
                    test_queue_unreachable);
