@@ -93,10 +93,11 @@ typedef uint16_t __be16;
 
 #define RNIC_MAGIC		0x43494e52	/* "RNIC" */
 #define RNIC_ABI_MAJOR		1
-#define RNIC_ABI_MINOR		4
+#define RNIC_ABI_MINOR		5
 #define RNIC_ABI_MINOR_TOS	3	/* the first with listen.tos, connect.tos */
 #define RNIC_ABI_MINOR_ABILITIES 4	/* the first with device_attr.abilities and
 					 * what follows it, shared_mr.mr_flags */
+#define RNIC_ABI_MINOR_LLP_STREAM 5	/* the first with RNIC_FEATURE_LLP_STREAM */
 #define RNIC_NO_VECTOR		0xffffffff
 
 /* 15:0 MSI-X vectors, 31:16 doorbell pages in BAR 2 */
@@ -558,6 +559,11 @@ enum rnic_cm_event_type {
 	RNIC_CM_PEER_CLOSE = 4,	     /* peer's LLP close arrived on an established QP */
 	RNIC_CM_DISCONNECTED = 5,    /* the stream has left the QP; once a stream */
 	RNIC_CM_REQUEST_GONE = 6,    /* peer left before CM_ACCEPT or CM_REJECT */
+	/* 7..10: RNIC_FEATURE_LLP_STREAM; endpoint is the stream */
+	RNIC_CM_STREAM_REQUEST = 7,  /* a peer connects to a listener of streams */
+	RNIC_CM_STREAM_OPENED = 8,   /* end of LLP_OPEN that connects: status */
+	RNIC_CM_STREAM_READABLE = 9, /* LLP_RECEIVE has something to say */
+	RNIC_CM_STREAM_WRITABLE = 10, /* after RNIC_ST_STREAM_FULL: all has been sent */
 };
 
 enum rnic_cm_status {
@@ -595,8 +601,8 @@ struct rnic_cm_event {
 	__u8 mpa_revision;
 	__u8 reserved;
 	__le32 qpn;		/* CONNECT_REPLY, ESTABLISHED, *CLOSE, DISCONNECTED */
-	__le64 cookie;		/* of CM_LISTEN, CM_CONNECT or CM_ACCEPT */
-	__le32 endpoint;	/* CONNECT_REQUEST, REQUEST_GONE */
+	__le64 cookie;		/* of CM_LISTEN, CM_CONNECT, CM_ACCEPT, LLP_OPEN */
+	__le32 endpoint;	/* CONNECT_REQUEST, REQUEST_GONE, STREAM_* */
 	__le16 ird;		/* as negotiated; request: peer's wish */
 	__le16 ord;
 	struct rnic_cm_addr local;
@@ -648,7 +654,8 @@ enum rnic_admin_opcode {
 	/* 37, 38: RNIC_FEATURE_DIRECT_CONNECT */
 	RNIC_ADMIN_CM_DIRECT_CONNECT = 37, /* what InfiniBand calls RTR */
 	RNIC_ADMIN_CM_DIRECT_SEND = 38,	   /* ... and RTS */
-	RNIC_ADMIN_LLP_OPEN = 40,	/* 40..43: RNIC_FEATURE_LLP_STREAM */
+	/* 40..43: RNIC_FEATURE_LLP_STREAM */
+	RNIC_ADMIN_LLP_OPEN = 40,
 	RNIC_ADMIN_LLP_SEND = 41,
 	RNIC_ADMIN_LLP_RECEIVE = 42,
 	RNIC_ADMIN_LLP_CLOSE = 43,
@@ -715,6 +722,10 @@ enum rnic_admin_status {
 	RNIC_ST_BAD_PRIVATE_DATA = 78,		/* EINVAL: length */
 	RNIC_ST_ETH_QUEUE_IN_USE = 79,		/* EBUSY */
 	RNIC_ST_FABRIC_ERROR = 80,		/* EIO: the host said no */
+	/* of an LLP stream: */
+	RNIC_ST_STREAM_NOT_OPEN = 81,		/* ENOTCONN: not yet, or a QP takes it */
+	RNIC_ST_STREAM_ENDED = 82,		/* EPIPE: reset, or lost */
+	RNIC_ST_STREAM_FULL = 83,		/* EAGAIN: earlier octets wait */
 };
 
 /* Access rights and addressing of MRs and MWs (V7.3.2, figure 18). */
@@ -769,6 +780,10 @@ enum rnic_qp_state {
 	RNIC_QPS_TERMINATE = 3,
 	RNIC_QPS_ERROR = 4,
 };
+
+/* An LLP stream in streaming mode (6.6): octets of one LLP_SEND or LLP_RECEIVE, and
+ * of the Stream Message Buffer. */
+#define RNIC_LLP_MAX_OCTETS	16384
 
 struct rnic_queue_memory {
 	struct rnic_page_list pages;	/* record, then rings */
@@ -852,7 +867,7 @@ struct rnic_admin_sqe {
 			__le32 reserved;
 			struct rnic_queue_memory memory;
 		} create_qp;
-		struct {	/* MODIFY_QP */
+		struct {	/* MODIFY_QP; bulk, Idle to RTS: Stream Message */
 			__le32 qpn;
 			__le32 mask;		/* RNIC_QP_MODIFY_* */
 			__u8 next_state;	/* enum rnic_qp_state */
@@ -861,7 +876,7 @@ struct rnic_admin_sqe {
 			__le16 ord;
 			__le32 enables;
 			__le32 rq_limit;
-			__le32 llp_stream;	/* Idle to RTS */
+			__le32 llp_stream;	/* Idle to RTS; else zero */
 			__le32 sq_depth;	/* both with memory: one for */
 			__le32 rq_depth;	/* both rings */
 			__le32 reserved2;
@@ -904,7 +919,8 @@ struct rnic_admin_sqe {
 			struct rnic_cm_addr local; /* ip all zero: any */
 			__le32 backlog;
 			__u8 tos;		/* of IP; RNIC_ABI_MINOR_TOS */
-			__u8 reserved[3];
+			__u8 streams;		/* 1: of LLP streams, no MPA start-up */
+			__u8 reserved[2];
 		} listen;
 		struct {	/* CM_CONNECT -> number; bulk: private data */
 			__le64 cookie;
@@ -943,6 +959,22 @@ struct rnic_admin_sqe {
 			__u8 rnr_retry;		/* 0..7 */
 			__u8 reserved[3];
 		} direct_send;
+		struct {	/* LLP_OPEN -> number */
+			__le64 cookie;
+			__le32 stream;		/* of a STREAM_REQUEST; 0: connect */
+			__u8 tos;		/* this and all below: connect */
+			__u8 reserved[3];
+			struct rnic_cm_addr local;
+			struct rnic_cm_addr remote;
+		} llp_open;
+		struct {	/* LLP_SEND, LLP_RECEIVE; bulk: the octets */
+			__le32 stream;
+		} llp_octets;
+		struct {	/* LLP_CLOSE */
+			__le32 stream;
+			__u8 reset;		/* 0: FIN behind all octets; 1: reset */
+			__u8 reserved[3];
+		} llp_close;
 		struct {	/* CREATE_ETH_QUEUE, DESTROY_ETH_QUEUE */
 			__le32 queue;		/* RNIC_ETH_QUEUE_* */
 			__le32 vector;
@@ -1031,6 +1063,11 @@ struct rnic_admin_cqe {
 		struct {	/* REGISTER_MR, REREGISTER_MR, ALLOC_STAG */
 			__le32 pages;	/* PBL entries allocated */
 		} mr;
+		struct {	/* LLP_RECEIVE */
+			__le32 octets;
+			__u8 end;	/* 1: FIN, there will be no more */
+			__u8 reserved[3];
+		} llp;
 	};
 	__le32 reserved;
 	__le32 flags;		/* RNIC_EQE_PHASE, stored last */
@@ -1075,7 +1112,10 @@ struct rnic_device_attr {
 	__le64 min_block_size;		/* of RNIC_MR_BLOCK_LIST, octets; both 0 in */
 	__le64 max_block_size;		/* Page Mode */
 	__le32 list_mode;		/* RNIC_LIST_MODE_*, as opened */
-	__le32 reserved[25];
+	/* Since RNIC_ABI_MINOR_LLP_STREAM, zero before: */
+	__le32 max_llp_streams;		/* and as many requests of peers */
+	__le32 max_llp_octets;		/* RNIC_LLP_MAX_OCTETS */
+	__le32 reserved[23];
 };
 RNIC_ASSERT_SIZE(struct rnic_device_attr, 256);
 
@@ -1109,7 +1149,7 @@ struct rnic_qp_attr {
 	__u8 max_send_sge;
 	__u8 max_write_sge;
 	__u8 max_recv_sge;
-	__le32 llp_stream;
+	__le32 llp_stream;		/* 0: none; or RNIC_LLP_STREAM_OF_CM */
 	__le32 rq_limit;
 	__le32 sq_consumer;		/* units processed */
 	__le32 rq_consumer;
@@ -1132,6 +1172,9 @@ struct rnic_qp_attr {
 	__le64 rx_fpdus;
 };
 RNIC_ASSERT_SIZE(struct rnic_qp_attr, 192);
+
+/* Not one of LLP_OPEN: a connection's, from its set-up on. */
+#define RNIC_LLP_STREAM_OF_CM	(1u << 31)
 
 #define RNIC_MPA_CRC		(1u << 0)
 #define RNIC_MPA_MARKERS_SENT	(1u << 1)
@@ -1199,7 +1242,8 @@ struct rnic_counters {
 	__le32 endpoints;
 	/* since reset, as the first ones */
 	__le32 events_lost;
-	__le32 reserved[73];
+	__le32 llp_streams;	/* that exist now, requests of peers too */
+	__le32 reserved[72];
 };
 RNIC_ASSERT_SIZE(struct rnic_counters, 512);
 

@@ -18,6 +18,8 @@
 /* No status of the interface: the command goes on without its handler. */
 #define RNIC_ADMIN_LATER ((enum rnic_admin_status)0xffff)
 
+typedef struct RnicAdoption RnicAdoption;
+
 typedef struct RnicAdminRequest {
     RnicRequest request;        /* for the worker, where one is needed */
     RnicState *s;
@@ -27,6 +29,7 @@ typedef struct RnicAdminRequest {
     RnicPd *pd;                 /* that a command of the TPT names, held; NULL:
                                  * there is none of that number */
     RnicQp *qp;                 /* the same for commands of a QP */
+    RnicAdoption *adoption;     /* of an LLP stream, by Modify QP; NULL: none */
     enum rnic_admin_status (*handler)(struct RnicAdminRequest *q);
                                 /* in the worker */
     void *work;                 /* the handler's, between two of its steps */

@@ -98,6 +98,7 @@ typedef struct RnicConfig {
     uint32_t max_queue_pages;   /* page list entries of all queues together */
     uint32_t max_listeners;
     uint32_t max_endpoints;     /* connections being set up, each way */
+    uint32_t max_llp_streams;   /* in streaming mode; and requests of peers */
     uint16_t max_ird;           /* per QP */
     uint16_t max_ord;
     uint8_t mpa_revision;       /* highest to use, 1 or 2 */
@@ -190,6 +191,9 @@ struct RnicState {
     uint32_t incoming;          /* of endpoints, those that peers began */
     GHashTable *requests;       /* connect/request.c: endpoints by number */
     uint32_t last_request;      /* the number given last */
+    GHashTable *llp_streams;    /* connect/llp-stream.c: streams by number */
+    uint32_t llp_requests;      /* of them, those that the guest has not taken */
+    uint32_t last_llp_stream;   /* the number given last */
     RnicDirects *directs;       /* connect/direct.c; NULL: none yet */
     RnicTpt *tpt;               /* tpt/tpt.c */
     uint32_t queue_pages;       /* entries in use; guest/queue-memory.c */

@@ -17,6 +17,7 @@
 
 #include "hw/rnic/base/rnic.h"
 #include "hw/rnic/fabric/fabric.h"
+#include "hw/rnic/iwarp/mpa-startup.h"
 
 /* The properties of the class; what each device has for them.  Main loop. */
 void rnic_capture_class_init(ObjectClass *oc);
@@ -35,7 +36,19 @@ void rnic_capture_unrealize(RnicState *s);
 void rnic_capture_attach(RnicState *s, RnicTransport *t, const RnicAddr *local,
                          const RnicAddr *remote, bool initiator);
 
-/* The same for a transport of a QP that is its own peer, without MPA start-up. */
+/* The same for an LLP stream, which has no MPA start-up. */
+void rnic_capture_attach_stream(RnicState *s, RnicTransport *t,
+                                const RnicAddr *local, const RnicAddr *remote,
+                                bool initiator);
+/*
+ * A QP has it now.  What is read from here on are FPDUs, and so is what is sent, behind
+ * @sent_left octets.  @t's thread.
+ */
+void rnic_capture_adopted(RnicState *s, RnicTransport *t, size_t sent_left,
+                          const IwarpMpaAgreed *agreed);
+
+/* As rnic_capture_attach() for a transport of a QP that is its own peer, without MPA
+ * start-up. */
 void rnic_capture_attach_loop(RnicState *s, RnicTransport *t,
                               const RnicAddr *local, uint16_t remote_port,
                               bool crc);

@@ -7,7 +7,7 @@
  *
  * While capture is off a tap looks at the start-up only, and keeps its frames: a
  * capture that begins later, or the next file of one, begins with them, since no
- * dissector finds its way without.
+ * dissector finds its way without.  Where a stream has none, they are made up.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -34,6 +34,10 @@ enum {
     MPA_CRC = 0x40,
     EPHEMERAL_PORT = 49152,
 };
+
+/* Of a queue pair that is its own peer, and of one that has adopted an LLP stream. */
+static const char made_up_comment[] =
+    "Made up: this stream has no MPA start-up";
 
 /* ----------------------------------------------------------------- packets */
 
@@ -112,8 +116,7 @@ static void tap_announce_start_up(RnicTap *tap, bool sent, uint32_t next)
         return;
     }
     p.comment = way->start_up_made
-                ? "Made up: a queue pair that is its own peer has no MPA "
-                  "start-up"
+                ? made_up_comment
                 : "Repeated: this was sent before this file began";
     p.head = way->start_up;
     p.head_len = way->start_up_len;
@@ -369,6 +372,7 @@ static void tap_drop_carry(RnicTap *tap)
 static void tap_idle(RnicTap *tap)
 {
     tap->old = true;
+    tap->raw_left = 0;
     tap_drop_carry(tap);
     if (!tap_starts_up(tap)) {
         tap->way[0].place = tap->way[1].place = RNIC_TAP_LOST;
@@ -377,14 +381,14 @@ static void tap_idle(RnicTap *tap)
 }
 
 static void tap_follow(RnicTap *tap, bool sent, const struct iovec *iov,
-                       size_t count, size_t len)
+                       size_t count, size_t at, size_t end)
 {
     RnicTapWay *way = &tap->way[sent];
     bool ended;
 
-    way->next += len;
-    for (size_t at = 0; at < len;) {
-        at += rnic_fpdus_step(&way->fpdus, iov, count, at, len - at, &ended);
+    way->next += end - at;
+    while (at < end) {
+        at += rnic_fpdus_step(&way->fpdus, iov, count, at, end - at, &ended);
     }
 }
 
@@ -405,41 +409,60 @@ static size_t tap_skip(RnicTapWay *way, size_t len)
 }
 
 static void tap_captured(RnicTap *tap, bool sent, const struct iovec *iov,
-                         size_t count, size_t len)
+                         size_t count, size_t at, size_t end)
 {
-    size_t skipped = tap_skip(&tap->way[sent], len);
-
-    if (skipped < len) {
-        tap_segments(tap, sent, iov, count, skipped, len);
+    at += tap_skip(&tap->way[sent], end - at);
+    if (at < end) {
+        tap_segments(tap, sent, iov, count, at, end);
     }
 }
 
-static void tap_octets(RnicTransportTap *t, bool sent, const struct iovec *iov,
-                       size_t count, size_t len)
+/* Octets from @at to @end of @iov. */
+static void tap_pass(RnicTap *tap, bool sent, const struct iovec *iov,
+                     size_t count, size_t at, size_t end)
 {
-    RnicTap *tap = container_of(t, RnicTap, tap);
     RnicTapWay *way = &tap->way[sent];
     bool starts_up = way->fpdus.phase == RNIC_FPDUS_START_UP;
-    bool runs;
+    bool runs = rnic_capture_runs(tap->capture);
 
-    QEMU_LOCK_GUARD(&tap->capture->lock);
-    if (tap->loop && !sent) {
-        return;
-    }
-    runs = rnic_capture_runs(tap->capture);
     if (starts_up) {
-        tap_keep_start_up(way, iov, count, len);
+        tap_keep_start_up(way, iov, count, end);
     }
     if (runs && !tap->twin) {
-        tap_captured(tap, sent, iov, count, len);
+        tap_captured(tap, sent, iov, count, at, end);
     } else {
-        tap_follow(tap, sent, iov, count, len);
+        tap_follow(tap, sent, iov, count, at, end);
     }
     if (starts_up && way->fpdus.phase != RNIC_FPDUS_START_UP) {
         tap_start_up_ended(tap, sent);
     }
     if (!runs) {
         tap_idle(tap);
+    }
+}
+
+static void tap_begin_fpdus(RnicTap *tap);
+
+static void tap_octets(RnicTransportTap *t, bool sent, const struct iovec *iov,
+                       size_t count, size_t len)
+{
+    RnicTap *tap = container_of(t, RnicTap, tap);
+    size_t raw = 0;
+
+    QEMU_LOCK_GUARD(&tap->capture->lock);
+    if (tap->loop && !sent) {
+        return;
+    }
+    if (sent && tap->raw_left) {
+        raw = MIN(len, tap->raw_left);
+        tap->raw_left -= raw;
+        tap_pass(tap, sent, iov, count, 0, raw);
+        if (!tap->raw_left) {
+            tap_begin_fpdus(tap);
+        }
+    }
+    if (raw < len) {
+        tap_pass(tap, sent, iov, count, raw, len);
     }
 }
 
@@ -585,6 +608,9 @@ void rnic_tap_begin(RnicTap *tap)
         if (way->place == RNIC_TAP_LOST) {
             way->next = way->first + 1 + way->start_up_len + UNKNOWN_GAP;
         }
+        if (tap->streaming) {
+            way->place = RNIC_TAP_FOLLOWS;
+        }
     }
     qatomic_set(&tap->transport->tapped, true);
 }
@@ -692,15 +718,21 @@ void rnic_capture_attach(RnicState *s, RnicTransport *t, const RnicAddr *local,
     tap_add(tap);
 }
 
-static void tap_make_up_start_up(RnicTapWay *way, const char *key, bool crc)
+static void tap_make_up_start_up(RnicTap *tap, bool crc, bool markers)
 {
-    way->start_up_len = RNIC_FPDUS_START_UP_HEAD;
-    way->start_up = g_malloc0(RNIC_FPDUS_START_UP_HEAD);
-    memcpy(way->start_up, key, AT_MPA_FLAGS);
-    way->start_up[AT_MPA_FLAGS] = crc ? MPA_CRC : 0;
-    way->start_up[AT_MPA_FLAGS + 1] = 1;        /* the revision */
-    way->start_up_made = true;
-    rnic_fpdus_place(&way->fpdus, 0);
+    for (int sent = 0; sent < 2; sent++) {
+        RnicTapWay *way = &tap->way[sent];
+        const char *key = sent == tap->initiator ? "MPA ID Req Frame"
+                                                 : "MPA ID Rep Frame";
+
+        way->start_up_len = RNIC_FPDUS_START_UP_HEAD;
+        way->start_up = g_malloc0(RNIC_FPDUS_START_UP_HEAD);
+        memcpy(way->start_up, key, AT_MPA_FLAGS);
+        way->start_up[AT_MPA_FLAGS] = (crc ? MPA_CRC : 0) |
+                                      (markers ? MPA_MARKERS : 0);
+        way->start_up[AT_MPA_FLAGS + 1] = 1;    /* the revision */
+        way->start_up_made = true;
+    }
 }
 
 void rnic_capture_attach_loop(RnicState *s, RnicTransport *t,
@@ -714,11 +746,81 @@ void rnic_capture_attach_loop(RnicState *s, RnicTransport *t,
     peer.port = remote_port;
     tap = tap_new(s, t, &ours, &peer, true);
     tap->loop = true;
-    tap_make_up_start_up(&tap->way[true], "MPA ID Req Frame", crc);
-    tap_make_up_start_up(&tap->way[false], "MPA ID Rep Frame", crc);
+    tap_make_up_start_up(tap, crc, false);
+    rnic_fpdus_place(&tap->way[true].fpdus, 0);
+    rnic_fpdus_place(&tap->way[false].fpdus, 0);
     QEMU_LOCK_GUARD(&s->capture->lock);
     tap->end[true].port += s->capture->taps_made % 16384;
     tap_add(tap);
+}
+
+/* ------------------------------------------------------------ LLP streams */
+
+void rnic_capture_attach_stream(RnicState *s, RnicTransport *t,
+                                const RnicAddr *local, const RnicAddr *remote,
+                                bool initiator)
+{
+    RnicTap *tap = tap_new(s, t, local, remote, initiator);
+
+    tap->streaming = true;
+    tap->way[0].fpdus.phase = tap->way[1].fpdus.phase = RNIC_FPDUS_OPAQUE;
+    QEMU_LOCK_GUARD(&s->capture->lock);
+    tap_add(tap);
+}
+
+/* In the midst of the stream, so they use up sequence numbers of their own. */
+static void tap_put_start_up(RnicTap *tap, bool sent, bool room)
+{
+    RnicTapWay *way = &tap->way[sent];
+    RnicCapturePacket p = tap_packet(tap, sent,
+                                     RNIC_PACKET_ACK | RNIC_PACKET_PSH);
+
+    if (!room) {
+        tap_leave_out(way, way->start_up_len);
+        return;
+    }
+    p.comment = made_up_comment;
+    p.head = way->start_up;
+    p.head_len = way->start_up_len;
+    p.packet.payload_len = way->start_up_len;
+    rnic_capture_put(tap->capture, &p);
+    way->next += way->start_up_len;
+}
+
+/* Streaming mode is over, in both directions. */
+static void tap_begin_fpdus(RnicTap *tap)
+{
+    bool captured = rnic_capture_runs(tap->capture) && !tap->twin;
+    /* First, since an announcement is of what is older. */
+    bool room = captured && tap_begin_packet(tap, SEGMENT_ROOM);
+
+    for (int sent = 0; sent < 2; sent++) {
+        rnic_fpdus_place(&tap->way[sent].fpdus, 0);
+    }
+    tap_learn_markers(tap);
+    if (captured) {
+        tap_put_start_up(tap, tap->initiator, room);
+        tap_put_start_up(tap, !tap->initiator, room);
+    }
+}
+
+void rnic_capture_adopted(RnicState *s, RnicTransport *t, size_t sent_left,
+                          const IwarpMpaAgreed *agreed)
+{
+    RnicTap *tap;
+
+    if (!t->tap) {
+        return;
+    }
+    tap = container_of(t->tap, RnicTap, tap);
+    QEMU_LOCK_GUARD(&s->capture->lock);
+    tap->streaming = false;
+    tap_make_up_start_up(tap, agreed->crc, agreed->tx_markers);
+    /* Not tapped: the stream will tell where FPDUs are. */
+    tap->raw_left = qatomic_read(&t->tapped) ? sent_left : 0;
+    if (!tap->raw_left) {
+        tap_begin_fpdus(tap);
+    }
 }
 
 void rnic_capture_qp(RnicState *s, RnicTransport *t, uint32_t qpn)

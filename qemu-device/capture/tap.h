@@ -57,6 +57,8 @@ typedef struct RnicTap {
     RnicTapWay way[2];          /* received, sent */
     bool initiator;
     bool loop;                  /* what is received is what was sent */
+    bool streaming;             /* an LLP stream: no start-up, no FPDUs yet */
+    size_t raw_left;            /* octets to be sent before FPDUs begin */
     bool twin;                  /* the connection's other end has a tap, too */
     bool broken;
     bool old;                   /* there are octets that no tap has seen */

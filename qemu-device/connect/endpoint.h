@@ -23,6 +23,7 @@ typedef struct RnicListener {
     uint64_t cookie;
     uint32_t backlog;
     uint8_t tos;
+    bool streams;               /* of LLP streams, not of MPA (llp-stream.h) */
     uint32_t pending;           /* endpoints not yet accepted or rejected */
     RnicAddr local;
     RnicFabricListener *fabric_listener;        /* NULL: not yet */

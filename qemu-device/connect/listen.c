@@ -8,6 +8,7 @@
 #include "qemu/timer.h"
 #include "direct.h"
 #include "endpoint.h"
+#include "llp-stream.h"
 #include "hw/rnic/fabric/linger.h"
 #include "hw/rnic/base/trace.h"
 #include "hw/rnic/capture/capture.h"
@@ -43,6 +44,10 @@ static void listener_accept(void *opaque, RnicTransport *t,
     RnicListener *listener = opaque;
     RnicEndpoint *ep = NULL;
 
+    if (listener->streams) {
+        rnic_llp_arrived(listener, t, local, remote);
+        return;
+    }
     if (listener->pending < listener->backlog) {
         ep = rnic_endpoint_new(listener->s, t, local, remote);
     }
@@ -148,6 +153,12 @@ enum rnic_admin_status rnic_cm_listen(RnicAdminRequest *q)
     if (!s->cm_eq) {
         return RNIC_ST_NO_CM_EQ;
     }
+    if (sqe->listen.streams > 1) {
+        return RNIC_ST_INVALID_MODIFIER;
+    }
+    if (sqe->listen.streams && !rnic_accepted(s, RNIC_FEATURE_LLP_STREAM)) {
+        return RNIC_ST_UNSUPPORTED;
+    }
     rnic_addr_from_wire(&local, &sqe->listen.local);
     if (rnic_direct_owns_port(s, &local)) {
         return RNIC_ST_ADDRESS_IN_USE;
@@ -162,6 +173,7 @@ enum rnic_admin_status rnic_cm_listen(RnicAdminRequest *q)
     l->cookie = le64_to_cpu(sqe->listen.cookie);
     l->backlog = MIN(MAX(backlog, BACKLOG_MIN), BACKLOG_MAX);
     l->tos = sqe->listen.tos;
+    l->streams = sqe->listen.streams;
     l->local = local;
     if (listener_try(l, &status)) {
         q->cqe.number = cpu_to_le32(l->number);
@@ -194,6 +206,7 @@ static void listener_unlisten(RnicState *s, RnicListener *listener)
             rnic_endpoint_free(ep);
         }
     }
+    rnic_llp_unlisten(listener);
     listener_free(listener);
 }
 
@@ -217,6 +230,7 @@ void rnic_cm_reset(RnicState *s)
     uint32_t number;
 
     rnic_direct_reset(s);
+    rnic_llp_reset(s);
     RNIC_TABLE_FOREACH(&s->listeners, number, listener) {
         if (listener->begun) {
             rnic_admin_forget(listener->begun);

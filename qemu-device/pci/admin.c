@@ -16,6 +16,7 @@
 #include "hw/rnic/base/admin-request.h"
 #include "hw/rnic/connect/cm.h"
 #include "hw/rnic/connect/direct.h"
+#include "hw/rnic/connect/llp-stream.h"
 #include "hw/rnic/stream/requests.h"
 #include "hw/rnic/tpt/tpt.h"
 #include "hw/rnic/verbs/cq.h"
@@ -69,7 +70,6 @@ typedef struct AdminCommand {
     uint8_t pdn;                /* 1 + offset of a PD's number, that a TPT
                                  * handler needs; 0: none */
     bool bulk;                  /* takes bulk data */
-    bool reserved_command;      /* kept for a feature not offered */
     uint64_t needs;             /* RNIC_FEATURE_* to be accepted */
     ReservedField reserved[3];
 } AdminCommand;
@@ -90,7 +90,6 @@ typedef struct AdminCommand {
      offsetof(struct rnic_admin_sqe, raw))
 #define PAGE_LIST(member) .page_list = 1 + OFFSET(member.memory.pages)
 #define PDN(member) .pdn = 1 + OFFSET(member.pdn)
-#define NOT_OFFERED { .reserved_command = true }
 
 static enum rnic_admin_status admin_nop(RnicState *s,
                                         const struct rnic_admin_sqe *sqe)
@@ -139,7 +138,8 @@ static const AdminCommand commands[] = {
     [RNIC_ADMIN_QUERY_QP] = {
         REQUEST(rnic_qp_query, object), .bulk = true },
     [RNIC_ADMIN_MODIFY_QP] = {
-        REQUEST(rnic_qp_modify, modify_qp), PAGE_LIST(modify_qp),
+        REQUEST(rnic_llp_modify_qp, modify_qp), PAGE_LIST(modify_qp),
+        .bulk = true,
         .reserved = { RESERVED(modify_qp.reserved),
                       RESERVED(modify_qp.reserved2) } },
     [RNIC_ADMIN_DESTROY_QP] = { REQUEST(rnic_qp_destroy, object) },
@@ -188,10 +188,21 @@ static const AdminCommand commands[] = {
         REQUEST(rnic_direct_send, direct_send),
         .needs = RNIC_FEATURE_DIRECT_CONNECT,
         .reserved = { RESERVED(direct_send.reserved) } },
-    [RNIC_ADMIN_LLP_OPEN] = NOT_OFFERED,
-    [RNIC_ADMIN_LLP_SEND] = NOT_OFFERED,
-    [RNIC_ADMIN_LLP_RECEIVE] = NOT_OFFERED,
-    [RNIC_ADMIN_LLP_CLOSE] = NOT_OFFERED,
+    [RNIC_ADMIN_LLP_OPEN] = {
+        RESULT(rnic_llp_open, llp_open), .needs = RNIC_FEATURE_LLP_STREAM,
+        .reserved = { RESERVED(llp_open.reserved),
+                      RESERVED(llp_open.local.reserved),
+                      RESERVED(llp_open.remote.reserved) } },
+    [RNIC_ADMIN_LLP_SEND] = {
+        NO_RESULT(rnic_llp_send, llp_octets), .bulk = true,
+        .needs = RNIC_FEATURE_LLP_STREAM },
+    [RNIC_ADMIN_LLP_RECEIVE] = {
+        RESULT(rnic_llp_receive, llp_octets), .bulk = true,
+        .needs = RNIC_FEATURE_LLP_STREAM },
+    [RNIC_ADMIN_LLP_CLOSE] = {
+        NO_RESULT(rnic_llp_close, llp_close),
+        .needs = RNIC_FEATURE_LLP_STREAM,
+        .reserved = { RESERVED(llp_close.reserved) } },
     [RNIC_ADMIN_CREATE_ETH_QUEUE] = {
         NO_RESULT(rnic_ethernet_create_queue, eth_queue), PAGE_LIST(eth_queue),
         .reserved = { RESERVED(eth_queue.reserved) } },
@@ -213,8 +224,7 @@ static const AdminCommand *admin_find(uint16_t opcode)
     if (opcode >= ARRAY_SIZE(commands)) {
         return NULL;
     }
-    return admin_implemented(&commands[opcode]) ||
-           commands[opcode].reserved_command ? &commands[opcode] : NULL;
+    return admin_implemented(&commands[opcode]) ? &commands[opcode] : NULL;
 }
 
 static enum rnic_admin_status admin_check_form(const AdminCommand *command,
@@ -383,7 +393,7 @@ static enum rnic_admin_status admin_execute(RnicAdminRequest *q,
     if (!command) {
         return RNIC_ST_UNKNOWN_OPCODE;
     }
-    if (!admin_implemented(command) || !rnic_accepted(q->s, command->needs)) {
+    if (!rnic_accepted(q->s, command->needs)) {
         return RNIC_ST_UNSUPPORTED;
     }
     status = admin_check_form(command, &q->sqe);

@@ -6,6 +6,7 @@
 
 #include "qemu/osdep.h"
 #include "device-attr.h"
+#include "hw/rnic/connect/llp-stream.h"
 #include "hw/rnic/guest/bulk.h"
 #include "hw/rnic/guest/dma.h"
 #include "hw/rnic/tpt/tpt.h"
@@ -23,7 +24,7 @@ uint64_t rnic_device_features(const RnicState *s)
            RNIC_FEATURE_RESIZE_QP | RNIC_FEATURE_CQ_MODERATION |
            RNIC_FEATURE_IGNORE_OVERRUN | RNIC_FEATURE_TIMESTAMP |
            RNIC_FEATURE_BIND_WITHOUT_RIGHTS | RNIC_FEATURE_PD_WINDOW |
-           RNIC_FEATURE_READ_LIST |
+           RNIC_FEATURE_READ_LIST | RNIC_FEATURE_LLP_STREAM |
            (s->ethernet ? RNIC_FEATURE_UNICAST_LIST : 0) |
            (s->config.rdmap_extensions && RNIC_DMA_HAS_ATOMIC64
             ? RNIC_FEATURE_RDMAP_EXTENSIONS : 0);
@@ -96,6 +97,8 @@ rnic_device_attr_query(RnicState *s, const struct rnic_admin_sqe *sqe)
         .clock_khz = cpu_to_le32(RNIC_CQ_CLOCK_KHZ),
         .srq_order = cpu_to_le32(RNIC_SRQ_ORDER_ARRIVAL),
         .abilities = cpu_to_le32(device_abilities(s)),
+        .max_llp_streams = cpu_to_le32(c->max_llp_streams),
+        .max_llp_octets = cpu_to_le32(RNIC_LLP_MAX_OCTETS),
     };
 
     fill_list_mode(s, &attr);
@@ -115,6 +118,7 @@ rnic_counters_query(RnicState *s, const struct rnic_admin_sqe *sqe)
         .srqs = cpu_to_le32(s->srqs.count),
         .listeners = cpu_to_le32(s->listeners.count),
         .endpoints = cpu_to_le32(s->endpoints.count),
+        .llp_streams = cpu_to_le32(rnic_llp_count(s)),
         .events_lost = cpu_to_le32(stat64_get(&s->counters.events_lost)),
     };
 

@@ -19,6 +19,7 @@
 #include "admin.h"
 #include "hw/rnic/capture/capture.h"
 #include "hw/rnic/connect/cm.h"
+#include "hw/rnic/connect/llp-stream.h"
 #include "hw/rnic/connect/request.h"
 #include "hw/rnic/verbs/cq.h"
 #include "ethernet.h"
@@ -73,6 +74,8 @@ enum { MAX_OBJECTS = RNIC_OBJECT_NUMBER_MASK };
       "listening endpoints")                                                \
     X(UINT32, "max-endpoints", max_endpoints, 4096, 1, 65536,               \
       "connections in set-up each way")                                     \
+    X(UINT32, "max-llp-streams", max_llp_streams, 256, 1, 65536,            \
+      "LLP streams in streaming mode, and as many requests of peers")       \
     X(UINT32, "rnr-wait-ms", rnr_wait_ms, 0, 0, RNIC_MAX_RNR_WAIT,          \
       "longest time in milliseconds that an incoming Send waits for a "     \
       "receive, 0: it ends the stream at once")                             \
@@ -128,6 +131,7 @@ static void init_tables(RnicState *s)
     rnic_table_init(&s->listeners, c->max_listeners);
     rnic_table_init(&s->endpoints, 2 * c->max_endpoints);
     rnic_requests_init(s);
+    rnic_llp_init(s);
     rnic_tpt_init(s);
     qemu_mutex_init(&s->event_lock);
 }
@@ -142,6 +146,7 @@ static void cleanup_tables(RnicState *s)
     rnic_table_cleanup(&s->listeners);
     rnic_table_cleanup(&s->endpoints);
     rnic_requests_cleanup(s);
+    rnic_llp_cleanup(s);
     rnic_tpt_cleanup(s);
     qemu_mutex_destroy(&s->event_lock);
 }

@@ -34,6 +34,29 @@ static void stream_free(RnicStream *st)
     g_free(st);
 }
 
+/* @len octets more. */
+static uint8_t *stream_stage_end(RnicStream *st, size_t len)
+{
+    uint8_t *end;
+
+    if (!st->stage) {
+        st->stage = g_malloc(RNIC_STAGE_SIZE);
+    }
+    assert(len <= RNIC_STAGE_SIZE - st->stage_tail);
+    end = st->stage + st->stage_tail;
+    st->stage_tail += len;
+    return end;
+}
+
+static void stream_stage_raw(RnicStream *st, const uint8_t *raw, size_t len)
+{
+    assert(len <= RNIC_RAW_MAX);
+    if (len) {
+        memcpy(stream_stage_end(st, len), raw, len);
+        st->raw_left = len;
+    }
+}
+
 RnicStream *rnic_stream_new(const RnicStreamSetup *setup, AioContext *ctx,
                             RnicLingers *lingers, IOHandler *on_readable,
                             IOHandler *on_writable, void *opaque)
@@ -65,6 +88,7 @@ RnicStream *rnic_stream_new(const RnicStreamSetup *setup, AioContext *ctx,
     st->on_writable = on_writable;
     st->opaque = opaque;
     st->read_paused = true;
+    stream_stage_raw(st, setup->raw, setup->raw_len);
     return st;
 }
 
@@ -96,6 +120,7 @@ void rnic_stream_resume(RnicStream *st)
 
 void rnic_stream_pause_reading(RnicStream *st)
 {
+    st->read_behind_raw = false;
     if (!st->read_paused) {
         st->read_paused = true;
         rnic_stream_update_handlers(st);
@@ -104,7 +129,8 @@ void rnic_stream_pause_reading(RnicStream *st)
 
 void rnic_stream_resume_reading(RnicStream *st)
 {
-    if (st->read_paused) {
+    st->read_behind_raw = st->raw_left > 0;
+    if (st->read_paused && !st->read_behind_raw) {
         st->read_paused = false;
         rnic_stream_update_handlers(st);
     }
@@ -135,12 +161,15 @@ static void stream_tell_read_place(RnicStream *st)
     }
 }
 
-/* The stage ends with an FPDU; nothing of it has been sent: it begins with one. */
+/* The stage ends with an FPDU; nothing of it has been sent: it begins with one, or
+ * with octets that are none. */
 static void stream_tell_send_place(RnicStream *st)
 {
     size_t staged = st->stage_tail - st->stage_head;
 
-    if (st->stage_head) {
+    if (st->raw_left) {
+        rnic_transport_tell_place(st->transport, true, st->raw_left, 0);
+    } else if (st->stage_head) {
         rnic_transport_tell_place(st->transport, true, staged,
                                   st->tx.stream_pos);
     } else {
@@ -180,6 +209,21 @@ static void stream_set_cork(RnicStream *st, bool corked)
     }
 }
 
+/* Octets of the stage have been sent. */
+static void stream_raw_sent(RnicStream *st, size_t sent)
+{
+    if (!st->raw_left) {
+        return;
+    }
+    st->raw_left -= MIN(sent, st->raw_left);
+    if (!st->raw_left) {
+        trace_rnic_stream_raw_sent(st);
+        if (st->read_behind_raw) {
+            rnic_stream_resume_reading(st);
+        }
+    }
+}
+
 RnicIo rnic_stream_flush(RnicStream *st, bool more)
 {
     size_t staged = st->stage_tail - st->stage_head;
@@ -199,6 +243,7 @@ RnicIo rnic_stream_flush(RnicStream *st, bool more)
         return stream_failure();
     }
     st->stage_head += MAX(sent, 0);
+    stream_raw_sent(st, MAX(sent, 0));
     if (rnic_stream_stage_empty(st)) {
         st->stage_head = 0;
         st->stage_tail = 0;
@@ -219,20 +264,6 @@ size_t rnic_stream_stage_room(const RnicStream *st)
 {
     return st->stage_tail < RNIC_STAGE_SMALL
            ? RNIC_STAGE_SMALL - st->stage_tail : 0;
-}
-
-/* @len octets more. */
-static uint8_t *stream_stage_end(RnicStream *st, size_t len)
-{
-    uint8_t *end;
-
-    if (!st->stage) {
-        st->stage = g_malloc(RNIC_STAGE_SIZE);
-    }
-    assert(len <= RNIC_STAGE_SIZE - st->stage_tail);
-    end = st->stage + st->stage_tail;
-    st->stage_tail += len;
-    return end;
 }
 
 /* Behind all that has left; NULL: the stage it is. */

@@ -26,6 +26,7 @@ enum {
      * and a Terminate. */
     RNIC_STAGE_SMALL = 128 * 1024,
     RNIC_STAGE_SIZE = RNIC_STAGE_SMALL + 2 * IWARP_FPDU_WIRE_MAX,
+    RNIC_RAW_MAX = RNIC_STAGE_SMALL / 2,
 };
 
 typedef struct RnicStream {
@@ -38,6 +39,7 @@ typedef struct RnicStream {
     uint8_t *stage;             /* RNIC_STAGE_SIZE octets, made when needed */
     size_t stage_head;
     size_t stage_tail;
+    size_t raw_left;            /* of the stage, from its head: no FPDUs */
     bool hold_output;           /* responder: no FPDU before the peer's first */
     bool rtr_expected;          /* the peer's first FPDU is an RTR */
     bool rtr_read;              /* our RTR was a Read, not answered yet */
@@ -45,6 +47,7 @@ typedef struct RnicStream {
     bool corked;                /* until rnic_stream_flush() */
     bool write_handler;
     bool read_paused;
+    bool read_behind_raw;       /* reading starts when raw_left is 0 */
     bool suspended;             /* the VM is stopped: nothing is watched */
     bool fin_wanted;            /* send FIN once the stage is empty */
     bool fin_sent;
@@ -60,6 +63,9 @@ typedef struct RnicStreamSetup {
     const IwarpMpaAgreed *agreed;
     bool initiator;
     uint16_t mulpdu;
+    /* Sent before all else, as they are; at most RNIC_RAW_MAX.  Copied. */
+    const uint8_t *raw;
+    size_t raw_len;
 } RnicStreamSetup;
 
 typedef enum RnicIo {
@@ -89,6 +95,7 @@ void rnic_stream_suspend(RnicStream *st);
 void rnic_stream_resume(RnicStream *st);
 
 void rnic_stream_pause_reading(RnicStream *st);
+/* As soon as the setup's raw octets have been sent. */
 void rnic_stream_resume_reading(RnicStream *st);
 
 /* The transport takes no more for now: the writable handler will be called. */

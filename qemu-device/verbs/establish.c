@@ -3,7 +3,7 @@
  *
  * The main loop claims a QP, sets up the connection, and hands its transport to
  * the QP's worker by one request.  Until then the QP may leave Idle: the worker
- * looks once more.
+ * looks once more.  An LLP stream comes with a Modify QP, which is a request already.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -128,4 +128,29 @@ void rnic_qp_establish(RnicQp *qp, const RnicEstablish *establish,
 void rnic_qp_establish_forget(RnicEstablishing *handle)
 {
     handle->fn = NULL;
+}
+
+/* ------------------------------------------------------ an LLP stream */
+
+/* 6.2.1.2: what is to be sent in streaming mode first, and iWARP behind it; reading
+ * goes on when that has been sent. */
+void rnic_qp_take_stream(RnicQp *qp, RnicAdoption *adoption)
+{
+    RnicTransport *t = adoption->setup.transport;
+
+    trace_rnic_llp_adopted(qp->qpn, adoption->number, adoption->setup.raw_len);
+    adoption->agreed.ird = qp->ird;
+    adoption->agreed.ord = qp->ord;
+    adoption->setup.agreed = &adoption->agreed;
+    adoption->adopted = true;
+    rnic_direct_qp_forget(qp);
+    rnic_capture_qp(qp->s, t, qp->qpn);
+    rnic_capture_adopted(qp->s, t, adoption->setup.raw_len,
+                         &adoption->agreed);
+    rnic_qp_enter_rts(qp, &adoption->setup, adoption->cookie);
+    qp->llp_stream = adoption->number;
+    rnic_qp_start(qp);
+    if (adoption->setup.raw_len) {
+        rnic_qp_flush_stream(qp, false);
+    }
 }

@@ -157,6 +157,7 @@ struct RnicQp {
 
     RnicStream *stream;         /* NULL: none associated */
     uint64_t cookie;
+    uint32_t llp_stream;        /* its number as an LLP stream; 0: it was none */
     RnicSendQueue sq;
     RnicReceiveQueue rq;
     RnicReceiveWait receive_wait;
@@ -268,6 +269,11 @@ void rnic_qp_closing_turn(RnicQp *qp);
 void rnic_qp_flush_stream(RnicQp *qp, bool more);
 /* Drop the stream, if any, for Destroy QP and reset; no event. */
 void rnic_qp_drop_stream(RnicQp *qp, bool abort);
+
+/* -------------------------------------------------- establish.c */
+
+/* From Idle to RTS on an LLP stream.  Within a turn. */
+void rnic_qp_take_stream(RnicQp *qp, RnicAdoption *adoption);
 
 /* ------------------------------------------------ send-queue.c */
 

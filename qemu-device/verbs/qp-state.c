@@ -529,6 +529,7 @@ void rnic_qp_enter_rts(RnicQp *qp, const RnicStreamSetup *setup,
                                  qp->worker->lingers, rnic_qp_readable,
                                  qp_writable, qp);
     qp->cookie = cookie;
+    qp->llp_stream = 0;
     qp->mpa_revision = setup->agreed->revision;
     qp->mpa_flags = mpa_flags(setup->agreed);
     qp->terminate_origin = 0;

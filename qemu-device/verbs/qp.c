@@ -128,11 +128,21 @@ static RnicWorkResult qp_command_work(RnicRequest *request)
     return RNIC_WORK_DONE;
 }
 
+static void qp_end_adoption(RnicAdminRequest *q)
+{
+    RnicAdoption *adoption = g_steal_pointer(&q->adoption);
+
+    if (adoption) {
+        adoption->ended(adoption);
+    }
+}
+
 static void qp_command_cancel(RnicRequest *request)
 {
     RnicAdminRequest *q = qp_command(request);
 
     rnic_qp_resize_end(q);
+    qp_end_adoption(q);
     rnic_qp_put(q->qp);
     rnic_admin_forget(q);
 }
@@ -143,6 +153,7 @@ static void qp_command_done(RnicRequest *request)
     RnicQp *qp = q->qp;
 
     rnic_qp_resize_end(q);
+    qp_end_adoption(q);
     rnic_admin_finish(q, q->status);
     rnic_qp_put(qp);
 }
@@ -439,6 +450,11 @@ enum rnic_admin_status rnic_qp_create(RnicState *s,
 
 /* ----------------------------------------------------------- query */
 
+static uint32_t qp_llp_stream(const RnicQp *qp)
+{
+    return qp->llp_stream ?: RNIC_LLP_STREAM_OF_CM | qp->qpn;
+}
+
 static enum rnic_admin_status qp_query_turn(RnicAdminRequest *q)
 {
     const RnicQp *qp = q->qp;
@@ -457,7 +473,7 @@ static enum rnic_admin_status qp_query_turn(RnicAdminRequest *q)
         .max_send_sge = qp->max_send_sge,
         .max_write_sge = qp->max_write_sge,
         .max_recv_sge = qp->rq.ring.max_sge,
-        .llp_stream = cpu_to_le32(qp->stream ? qp->qpn : 0),
+        .llp_stream = cpu_to_le32(qp->stream ? qp_llp_stream(qp) : 0),
         .rq_limit = cpu_to_le32(qp->rq.limit),
         .rq_limit_armed = qp->rq.limit_armed,
         .sq_consumer = cpu_to_le32(qp->sq.consumer),
@@ -527,15 +543,20 @@ static bool qp_leaves_state(const RnicQp *qp, const struct rnic_admin_sqe *sqe)
 }
 
 /* V6.2.3-12, V6.2.5-2: any Modify QP in Closing and Terminate is refused;
- * attributes change within Idle and within RTS only (V6.1.3-4). */
+ * attributes change within Idle, within RTS, and with a stream from Idle to RTS only
+ * (V6.1.3-2, -4).  A stream belongs to that transition (V9.2.5.3-5). */
 static enum rnic_admin_status qp_check_modify_state(RnicQp *qp,
-                                                 const struct rnic_admin_sqe *sqe)
+                                                 const RnicAdminRequest *q)
 {
+    const struct rnic_admin_sqe *sqe = &q->sqe;
     uint32_t mask = le32_to_cpu(sqe->modify_qp.mask);
-    bool attributes = mask & ~RNIC_QP_MODIFY_STATE;
+    bool attributes = (mask & ~RNIC_QP_MODIFY_STATE) && !q->adoption;
 
     if (qp->state == RNIC_QPS_CLOSING || qp->state == RNIC_QPS_TERMINATE) {
         return RNIC_ST_INVALID_STATE_CHANGE;
+    }
+    if (qp->state == RNIC_QPS_RTS && q->adoption) {
+        return RNIC_ST_CANNOT_CHANGE_ATTRIBUTE;
     }
     if (qp_leaves_state(qp, sqe) &&
         !rnic_qp_transition_exists(qp->state, sqe->modify_qp.next_state)) {
@@ -571,11 +592,16 @@ static void qp_apply_attributes(RnicQp *qp, const struct rnic_admin_sqe *sqe)
     rnic_qp_kick(qp);
 }
 
+/* A stream is adopted last of all. */
 static enum rnic_admin_status qp_modify_state(RnicQp *qp,
-                                              const struct rnic_admin_sqe *sqe)
+                                              const RnicAdminRequest *q)
 {
-    enum rnic_admin_status status = qp_check_modify_state(qp, sqe);
+    const struct rnic_admin_sqe *sqe = &q->sqe;
+    enum rnic_admin_status status = qp_check_modify_state(qp, q);
 
+    if (status == RNIC_ST_OK && q->adoption) {
+        return RNIC_ST_OK;
+    }
     if (status == RNIC_ST_OK && qp_leaves_state(qp, sqe)) {
         status = rnic_qp_change_state(qp, sqe->modify_qp.next_state);
     } else if (status == RNIC_ST_OK && qp->state == RNIC_QPS_IDLE &&
@@ -591,16 +617,19 @@ static enum rnic_admin_status qp_modify_turn(RnicAdminRequest *q)
     enum rnic_admin_status status = qp_check_modify(qp, &q->sqe);
 
     if (status == RNIC_ST_OK && rnic_qp_resize_asked(&q->sqe)) {
-        status = qp_check_modify_state(qp, &q->sqe);
+        status = qp_check_modify_state(qp, q);
         if (status == RNIC_ST_OK) {
             status = rnic_qp_resize(q);
         }
     }
     if (status == RNIC_ST_OK) {
-        status = qp_modify_state(qp, &q->sqe);
+        status = qp_modify_state(qp, q);
     }
     if (status == RNIC_ST_OK) {
         qp_apply_attributes(qp, &q->sqe);
+        if (q->adoption) {
+            rnic_qp_take_stream(qp, q->adoption);
+        }
         qp_fill_result(qp, &q->cqe);
         trace_rnic_qp_modified(qp->qpn, le32_to_cpu(q->sqe.modify_qp.mask),
                                qp->enables, qp->ird, qp->ord);
@@ -608,7 +637,7 @@ static enum rnic_admin_status qp_modify_turn(RnicAdminRequest *q)
     return status;
 }
 
-/* A QP in @state now.  Modify QP takes no QP to RTS. */
+/* A QP in @state now.  Modify QP takes no QP that is claimed to RTS. */
 static void qp_end_claim(RnicQpClaim *claim, uint8_t state)
 {
     if (state == RNIC_QPS_IDLE) {
@@ -646,6 +675,24 @@ enum rnic_admin_status rnic_qp_modify(RnicAdminRequest *q)
                     state ? qp_modify_state_done : qp_command_done);
     if (status == RNIC_ADMIN_LATER && state) {
         qp_change_begins(q->qp);
+    }
+    return status;
+}
+
+/* One that another connection is being made for has its own way to RTS. */
+enum rnic_admin_status rnic_qp_adopt(RnicAdminRequest *q,
+                                     RnicAdoption *adoption)
+{
+    RnicQp *qp = rnic_qp_get(q->s, le32_to_cpu(q->sqe.modify_qp.qpn));
+    enum rnic_admin_status status;
+
+    if (qp && qp->claim) {
+        return RNIC_ST_INVALID_STATE_CHANGE;
+    }
+    q->adoption = adoption;
+    status = rnic_qp_modify(q);
+    if (status != RNIC_ADMIN_LATER) {
+        q->adoption = NULL;
     }
     return status;
 }

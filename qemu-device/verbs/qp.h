@@ -94,4 +94,23 @@ void rnic_qp_establish(RnicQp *qp, const RnicEstablish *establish,
 /* @fn is not called any more. */
 void rnic_qp_establish_forget(RnicEstablishing *handle);
 
+/*
+ * An LLP stream that a Modify QP from Idle to RTS takes to the QP (6.2.1.2), with what
+ * is still to be sent in streaming mode.
+ */
+struct RnicAdoption {
+    RnicStreamSetup setup;      /* agreed is the following one */
+    IwarpMpaAgreed agreed;      /* but for the read resources: these are the QP's */
+    uint32_t number;            /* the stream's, for Query QP */
+    uint64_t cookie;            /* for the CM events of the stream */
+    bool adopted;               /* the transport is the QP's */
+    /* The command ends, or the device is being reset.  Main loop. */
+    void (*ended)(RnicAdoption *adoption);
+};
+
+/* Modify QP, from Idle to RTS on the stream.  If it does not return LATER, the
+ * adoption has not begun. */
+enum rnic_admin_status rnic_qp_adopt(RnicAdminRequest *q,
+                                     RnicAdoption *adoption);
+
 #endif /* HW_RNIC_QP_H */

@@ -17,6 +17,7 @@
 #include "tests/qtest/rnic/lib/certificates.h"
 #include "tests/qtest/rnic/lib/connection.h"
 #include "tests/qtest/rnic/lib/direct.h"
+#include "tests/qtest/rnic/lib/llp.h"
 
 enum {
     ROOM = 256 * 1024,
@@ -922,6 +923,176 @@ static void test_two_of_one_device(void)
     capture_free(&capture);
 }
 
+/* ------------------------------------------------------------- LLP streams */
+
+#define MESSAGE "from here on it is iWARP"
+
+/* Octets of streaming mode, both ways; the last of ours are to come. */
+static uint32_t talk(Connection *c)
+{
+    uint32_t stream = llp_connect(c->r, 1, &c->peer);
+    char got[8];
+
+    for (int i = 0; i < 3; i++) {
+        llp_send(c->r, stream, "question", 8);
+        wire_get(c->peer, got, 8);
+        wire_put(c->peer, "answer", 6);
+        llp_expect(c->r, stream, "answer", 6);
+    }
+    llp_drain_events(c->r);
+    return stream;
+}
+
+/* The peer's FPDU first, as it has to be. */
+static void go_to_iwarp(Connection *c, uint32_t stream)
+{
+    char got[sizeof(MESSAGE)];
+
+    g_assert_cmpuint(llp_try_adopt(c->r, &c->qp, stream, MESSAGE,
+                                   sizeof(MESSAGE)), ==, RNIC_ST_OK);
+    wire_get(c->peer, got, sizeof(got));
+    send_in(c, 5);
+    send_out(c, 1, LARGE);
+    send_in(c, 10);
+}
+
+/* The octets of @whole, which lacks the start-up frame behind @streaming of them. */
+static void check_made_up(const CaptureStream *s, const GByteArray *whole,
+                          size_t streaming, const char *key)
+{
+    size_t rest = whole->len - streaming;
+
+    g_assert_cmpuint(s->octets->len, ==, whole->len + START_UP_HEAD);
+    g_assert_cmpmem(s->octets->data, streaming, whole->data, streaming);
+    g_assert_cmpmem(s->octets->data + streaming, 16, key, 16);
+    g_assert_cmpmem(s->octets->data + streaming + START_UP_HEAD, rest,
+                    whole->data + streaming, rest);
+    g_assert_cmpuint(s->missing, ==, 0);
+    g_assert_cmpuint(s->syns, ==, 1);
+}
+
+/* Streaming mode as it is, then a start-up that dissectors want, then FPDUs. */
+static void test_llp_stream(void)
+{
+    Capture capture = capture_new();
+    g_autofree char *properties = capturing(&capture, "");
+    Connection *c = connection_prepare(&(ConnectionOptions) {
+        .properties = properties });
+    CaptureStream *sent, *received;
+    CaptureFile *file;
+
+    go_to_iwarp(c, talk(c));
+    end(c);
+    set_file(c->r, "");
+    file = capture_file_read(capture.path);
+    g_assert_cmpuint(capture_comments(file, "Made up"), ==, 2);
+    sent = capture_stream(file, true);
+    received = capture_stream(file, false);
+    check_made_up(sent, capture.got, 3 * 8 + sizeof(MESSAGE),
+                  "MPA ID Req Frame");
+    check_made_up(received, capture.put, 3 * 6, "MPA ID Rep Frame");
+    check_packets(file, c, false);
+    capture_stream_free(sent);
+    capture_stream_free(received);
+    capture_file_free(file);
+    connection_free(c);
+    capture_free(&capture);
+}
+
+/* The last @len octets of @s are those of @whole. */
+static void check_same_end(const CaptureStream *s, const GByteArray *whole,
+                           size_t len)
+{
+    g_assert_cmpuint(s->octets->len, >=, len);
+    g_assert_cmpmem(s->octets->data + s->octets->len - len, len,
+                    whole->data + whole->len - len, len);
+}
+
+typedef enum LaterBegin {
+    IN_STREAMING_MODE, MESSAGE_WAITS, IN_IWARP,
+} LaterBegin;
+
+/* Octets that fill the stream, so that the message has to wait. */
+static size_t fill_up(Connection *c, uint32_t stream)
+{
+    g_autofree uint8_t *data = g_malloc0(RNIC_LLP_MAX_OCTETS);
+    size_t n = 0;
+
+    while (llp_try_send(c->r, stream, data, RNIC_LLP_MAX_OCTETS) ==
+           RNIC_ST_OK) {
+        n += RNIC_LLP_MAX_OCTETS;
+    }
+    return n;
+}
+
+static void check_llp_stream_later(LaterBegin when)
+{
+    Capture capture = capture_new();
+    Connection *c = connection_prepare(&(ConnectionOptions) {
+        .properties = ",id=nic" });
+    uint32_t stream = talk(c);
+    size_t put = capture.put->len, got = capture.got->len, fill = 0;
+    g_autofree uint8_t *octets = NULL;
+    CaptureStream *sent, *received;
+    CaptureFile *file;
+
+    if (when == IN_STREAMING_MODE) {
+        set_file(c->r, capture.path);
+        go_to_iwarp(c, stream);
+    } else {
+        if (when == MESSAGE_WAITS) {
+            fill = fill_up(c, stream);
+        }
+        g_assert_cmpuint(llp_try_adopt(c->r, &c->qp, stream, MESSAGE,
+                                       sizeof(MESSAGE)), ==, RNIC_ST_OK);
+        if (when == MESSAGE_WAITS) {
+            set_file(c->r, capture.path);
+        }
+        octets = g_malloc(fill + sizeof(MESSAGE));
+        wire_get(c->peer, octets, fill + sizeof(MESSAGE));
+        llp_drain_events(c->r);
+        send_in(c, 5);
+        if (when == IN_IWARP) {
+            send_out(c, 1, 100);
+            set_file(c->r, capture.path);
+            put = capture.put->len;
+            got = capture.got->len;
+            send_in(c, 5);
+        } else {
+            got = capture.got->len;
+        }
+        send_out(c, when == IN_IWARP ? 2 : 1, LARGE);
+        send_in(c, 10);
+    }
+    end(c);
+    set_file(c->r, "");
+    file = capture_file_read(capture.path);
+    g_assert_cmpuint(capture_comments(file, "Made up"), ==, 2);
+    g_assert_cmpuint(capture_comments(file, "began before this file"), ==, 1);
+    sent = capture_stream(file, true);
+    received = capture_stream(file, false);
+    /* All FPDUs, and what was sent in streaming mode meanwhile but for a gap. */
+    if (when == IN_STREAMING_MODE) {
+        check_same_end(sent, capture.got,
+                       capture.got->len - got - sizeof(MESSAGE));
+    } else {
+        check_same_end(sent, capture.got, capture.got->len - got);
+    }
+    check_same_end(received, capture.put, capture.put->len - put);
+    capture_stream_free(sent);
+    capture_stream_free(received);
+    capture_file_free(file);
+    connection_free(c);
+    capture_free(&capture);
+}
+
+static void test_llp_stream_later(void)
+{
+    check_llp_stream_later(IN_STREAMING_MODE);
+    check_llp_stream_later(MESSAGE_WAITS);
+    check_llp_stream_later(IN_IWARP);
+}
+
 /* --------------------------------------------------------------------- TLS */
 
 static char *tls_arguments(const char *directory)
@@ -1078,6 +1249,8 @@ int main(int argc, char **argv)
     qtest_add_func("/rnic/capture/refused", test_refused);
     qtest_add_func("/rnic/capture/own-peer", test_own_peer);
     qtest_add_func("/rnic/capture/two-of-one-device", test_two_of_one_device);
+    qtest_add_func("/rnic/capture/llp-stream", test_llp_stream);
+    qtest_add_func("/rnic/capture/llp-stream-later", test_llp_stream_later);
     if (!wire_directory()) {
         qtest_add_func("/rnic/capture/tls", test_tls);
     }

@@ -1467,7 +1467,9 @@ static void test_one_message_each(void)
     g_assert_cmpuint(segments, >, 1);
     wire_expect_silence(c->peer);
     /* Streaming mode is over, and there is no way back. */
-    g_assert_cmpuint(rnic_admin(c->r, &llp, NULL), ==, RNIC_ST_UNSUPPORTED);
+    llp.llp_octets.stream = rnic_query_qp(c->r, &c->qp).llp_stream;
+    g_assert_cmpuint(rnic_admin(c->r, &llp, NULL), ==,
+                     RNIC_ST_INVALID_LLP_STREAM);
     wire_expect_silence(c->peer);
     g_assert_cmpuint(rnic_modify_qp_state(c->r, &c->qp, RNIC_QPS_CLOSING), ==,
                      RNIC_ST_OK);

@@ -90,7 +90,7 @@ static void test_refused(void)
 {
     Rnic *r = rnic_boot_up(NAMED);
 
-    fault_set(r, "{ 'on': 'admin', 'do': 'status', 'status': 1, 'nth': 7 }");
+    fault_set(r, "{ 'on': 'admin', 'do': 'status', 'status': 1, 'nth': 7777 }");
     fault_refused(r, "{ 'on': 'admin' }", "do");
     fault_refused(r, "{ 'do': 'lose' }", "on");
     fault_refused(r, "{ 'on': 'tea', 'do': 'lose' }", "tea");
@@ -116,7 +116,7 @@ static void test_refused(void)
     fault_refused(r, "{ 'on': 'completion-event', 'do': 'forge', 'offset': 12 }",
                   "12 octets to forge");
     /* The rules of before are still there. */
-    g_assert_cmpint(fault_number(r, "nth"), ==, 7);
+    g_assert_cmpint(fault_number(r, "nth"), ==, 7777);
     g_assert_cmpint(fault_number(r, "times"), ==, 1);
     rnic_quit(r);
 }

@@ -65,10 +65,14 @@ static void assert_shorter_answers(Rnic *r, const struct rnic_device_attr *all)
 static void test_attributes(void)
 {
     Rnic *r = rnic_boot_up(",max-qp=11,max-cq=12,max-eq=13,max-mr=14,max-pd=15,"
-                           "max-ird=16,max-ord=17,max-srq=18");
+                           "max-ird=16,max-ord=17,max-srq=18,"
+                           "max-llp-streams=19");
     struct rnic_device_attr attr = rnic_query_device(r);
 
     assert_all_attributes(&attr);
+    g_assert_cmpuint(le32_to_cpu(attr.max_llp_streams), ==, 19);
+    g_assert_cmpuint(le32_to_cpu(attr.max_llp_octets), ==,
+                     RNIC_LLP_MAX_OCTETS);
     for (unsigned i = 0; i < G_N_ELEMENTS(attr.reserved); i++) {
         g_assert_cmphex(attr.reserved[i], ==, 0);
     }

@@ -22,7 +22,7 @@ typedef struct RegisterInfo {
 
 static const RegisterInfo registers[] = {
     { RNIC_REG_MAGIC, 4, 'r', true, 0x43494e52 },
-    { RNIC_REG_ABI_VERSION, 4, 'r', true, 0x00010004 },
+    { RNIC_REG_ABI_VERSION, 4, 'r', true, 0x00010005 },
     { RNIC_REG_HW_VERSION, 4, 'r', false },
     { RNIC_REG_LIMITS, 4, 'r', false },
     { RNIC_REG_FEATURES, 8, 'r', false },

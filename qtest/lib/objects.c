@@ -191,6 +191,21 @@ static void reject_endpoints(Rnic *r)
     }
 }
 
+/* Streams too: none of them belongs to anything. */
+static void close_streams(Rnic *r)
+{
+    struct rnic_admin_sqe sqe = rnic_command(RNIC_ADMIN_LLP_CLOSE);
+
+    sqe.llp_close.reset = 1;
+    for (uint32_t i = 1; i <= MAX_ENDPOINTS; i++) {
+        if (rnic_query_counters(r).llp_streams == 0) {
+            return;
+        }
+        sqe.llp_close.stream = cpu_to_le32(i);
+        rnic_admin(r, &sqe, NULL);
+    }
+}
+
 static void assert_nothing_left(Rnic *r)
 {
     struct rnic_counters c = rnic_query_counters(r);
@@ -203,6 +218,7 @@ static void assert_nothing_left(Rnic *r)
     g_assert_cmpuint(le32_to_cpu(c.stags), ==, 0);
     g_assert_cmpuint(le32_to_cpu(c.listeners), ==, 0);
     g_assert_cmpuint(le32_to_cpu(c.endpoints), ==, 0);
+    g_assert_cmpuint(le32_to_cpu(c.llp_streams), ==, 0);
 }
 
 void rnic_objects_tear_down(Rnic *r)
@@ -211,6 +227,7 @@ void rnic_objects_tear_down(Rnic *r)
         destroy_kind(r, kind);
         if (kind == QP) {
             reject_endpoints(r);
+            close_streams(r);
         }
     }
     assert_nothing_left(r);
