@@ -49,7 +49,7 @@ static RnicAccessResult tpt_check_entry(RnicState *s, const RnicStag *entry,
         return RNIC_ACCESS_INVALID_STAG;
     }
     if (entry->kind == RNIC_STAG_MW) {
-        region = rnic_table_get(&s->tpt->entries, entry->mr_index);
+        region = rnic_tpt_by_index(s, entry->mr_index);
         length = entry->length;
     } else {
         length = entry->buffer->length;

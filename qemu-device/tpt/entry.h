@@ -13,7 +13,8 @@
 struct RnicTpt {
     GRWLock lock;
     QemuMutex turnstile;        /* a waiting writer lets no new reader in */
-    RnicObjectTable entries;    /* RnicStag by STag index, tpt.c */
+    GHashTable *entries;        /* RnicStag by STag index, tpt.c */
+    uint32_t max_stags;
     uint32_t stags;             /* of entries; atomic */
     uint64_t pages;             /* page list entries held by all regions */
     uint64_t max_pages;
@@ -70,10 +71,16 @@ static inline uint32_t rnic_stag_value(uint32_t index, uint8_t key)
     return index << 8 | key;
 }
 
-/* The entry of @stag's index, whatever its key; NULL if not allocated. */
+/* The entry of @index, NULL if not allocated. */
+static inline RnicStag *rnic_tpt_by_index(RnicState *s, uint32_t index)
+{
+    return g_hash_table_lookup(s->tpt->entries, GUINT_TO_POINTER(index));
+}
+
+/* That of @stag's index, whatever its key. */
 static inline RnicStag *rnic_tpt_entry(RnicState *s, uint32_t stag)
 {
-    return rnic_table_get(&s->tpt->entries, stag >> 8);
+    return rnic_tpt_by_index(s, stag >> 8);
 }
 
 static inline bool rnic_is_region(const RnicStag *entry)

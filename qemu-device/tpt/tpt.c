@@ -5,6 +5,7 @@
  */
 
 #include "qemu/osdep.h"
+#include "qemu/guest-random.h"
 #include "hw/rnic/guest/bulk.h"
 #include "entry.h"
 #include "hw/rnic/base/trace.h"
@@ -15,7 +16,8 @@ void rnic_tpt_init(RnicState *s)
 
     g_rw_lock_init(&tpt->lock);
     qemu_mutex_init(&tpt->turnstile);
-    rnic_table_init(&tpt->entries, s->config.max_mr);
+    tpt->entries = g_hash_table_new(NULL, NULL);
+    tpt->max_stags = s->config.max_mr;
     tpt->max_pages = s->config.max_mr_pages;
     s->tpt = tpt;
 }
@@ -24,7 +26,8 @@ void rnic_tpt_cleanup(RnicState *s)
 {
     RnicTpt *tpt = g_steal_pointer(&s->tpt);
 
-    rnic_table_cleanup(&tpt->entries);
+    assert(!g_hash_table_size(tpt->entries));
+    g_hash_table_unref(tpt->entries);
     qemu_mutex_destroy(&tpt->turnstile);
     g_rw_lock_clear(&tpt->lock);
     g_free(tpt);
@@ -127,17 +130,35 @@ void rnic_stag_set_valid(RnicState *s, RnicStag *entry)
     entry->mapping = ++s->tpt->mappings;
 }
 
+/*
+ * A peer must not guess an STag from those it knows (RFC 5040 8.1.1): indices are
+ * random ones of all 24 bits.  Where one is taken, the next that is not: few are,
+ * unless max-mr is near to all.
+ */
+static uint32_t tpt_choose_index(const RnicTpt *tpt)
+{
+    uint32_t index;
+
+    qemu_guest_getrandom_nofail(&index, sizeof(index));
+    do {
+        index = index % RNIC_OBJECT_NUMBER_MASK + 1;
+    } while (g_hash_table_contains(tpt->entries, GUINT_TO_POINTER(index)));
+    return index;
+}
+
 RnicStag *rnic_tpt_create(RnicState *s, uint8_t kind, RnicPd *pd,
                           RnicBuffer *buffer, uint32_t *index)
 {
-    RnicStag *entry = g_new0(RnicStag, 1);
+    RnicTpt *tpt = s->tpt;
+    RnicStag *entry;
 
-    *index = rnic_table_insert(&s->tpt->entries, entry);
-    if (!*index) {
-        g_free(entry);
+    if (g_hash_table_size(tpt->entries) >= tpt->max_stags) {
         return NULL;
     }
-    qatomic_inc(&s->tpt->stags);
+    entry = g_new0(RnicStag, 1);
+    *index = tpt_choose_index(tpt);
+    g_hash_table_insert(tpt->entries, GUINT_TO_POINTER(*index), entry);
+    qatomic_inc(&tpt->stags);
     entry->kind = kind;
     entry->pd = pd;
     rnic_object_ref(pd);
@@ -150,27 +171,34 @@ void rnic_tpt_destroy(RnicState *s, uint32_t index, RnicStag *entry)
     if (entry->kind == RNIC_STAG_MW && entry->valid) {
         rnic_window_unbind(s, entry, entry->pd);
     }
-    rnic_table_remove(&s->tpt->entries, index);
+    g_hash_table_remove(s->tpt->entries, GUINT_TO_POINTER(index));
     qatomic_dec(&s->tpt->stags);
     rnic_object_unref(entry->pd);
     rnic_stag_set_buffer(s, entry, NULL);
     g_free(entry);
 }
 
-/* Windows first: they name regions and QPs. */
-void rnic_tpt_reset(RnicState *s)
+static void tpt_destroy_all(RnicState *s, bool windows_only)
 {
-    RnicStag *entry;
-    uint32_t index;
+    g_autofree gpointer *indices = NULL;
+    unsigned count;
 
-    RNIC_TABLE_FOREACH(&s->tpt->entries, index, entry) {
-        if (entry->kind == RNIC_STAG_MW) {
+    indices = g_hash_table_get_keys_as_array(s->tpt->entries, &count);
+    for (unsigned i = 0; i < count; i++) {
+        uint32_t index = GPOINTER_TO_UINT(indices[i]);
+        RnicStag *entry = rnic_tpt_by_index(s, index);
+
+        if (!windows_only || entry->kind == RNIC_STAG_MW) {
             rnic_tpt_destroy(s, index, entry);
         }
     }
-    RNIC_TABLE_FOREACH(&s->tpt->entries, index, entry) {
-        rnic_tpt_destroy(s, index, entry);
-    }
+}
+
+/* Windows first: they name regions and QPs. */
+void rnic_tpt_reset(RnicState *s)
+{
+    tpt_destroy_all(s, true);
+    tpt_destroy_all(s, false);
 }
 
 /* -------------------------------------------------- admin commands */
@@ -191,7 +219,7 @@ static void tpt_fill_region(const RnicStag *entry, struct rnic_mr_attr *attr)
 static void tpt_fill_window(RnicState *s, const RnicStag *entry,
                         struct rnic_mr_attr *attr)
 {
-    const RnicStag *region = rnic_table_get(&s->tpt->entries, entry->mr_index);
+    const RnicStag *region = rnic_tpt_by_index(s, entry->mr_index);
 
     attr->length = cpu_to_le64(entry->length);
     attr->qpn = cpu_to_le32(entry->qpn);

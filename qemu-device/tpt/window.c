@@ -156,7 +156,7 @@ enum rnic_wc_status rnic_tpt_bind(RnicState *s, const RnicAccessor *who,
 /* V7.10.4-2: @pd is that of the QP that did it. */
 void rnic_window_unbind(RnicState *s, RnicStag *window, RnicPd *pd)
 {
-    RnicStag *region = rnic_table_get(&s->tpt->entries, window->mr_index);
+    RnicStag *region = rnic_tpt_by_index(s, window->mr_index);
 
     region->windows--;
     if (window->qp_windows) {
