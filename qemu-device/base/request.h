@@ -26,7 +26,7 @@ struct RnicRequest {
     /* In the main loop, after the work.  Takes the request. */
     void (*done)(RnicRequest *request);
     /*
-     * In the main loop, instead of done(): the device is being reset.  The work
+     * In the main loop, instead of done(): the device is being reset, or fails.  The work
      * has been done, in part or in full, or not at all.  Takes the request.
      */
     void (*cancel)(RnicRequest *request);

@@ -12,8 +12,8 @@
  * - An MMIO handler validates and hands over to a bottom half, except for what
  *   the guest must see at once: register values, reset, and arming a CQ.
  * - The main loop asks a worker by requests (stream/requests.h) and does not
- *   wait.  It waits once per worker at reset and when the VM stops, with the big
- *   lock held (rnic_worker_halt()).  So a worker never takes the big lock: what
+ *   wait.  It waits once per worker at reset, when the device fails and when the VM
+ *   stops, with the big lock held (rnic_worker_halt()).  So a worker never takes the big lock: what
  *   has to happen under it is handed to the main loop.
  * - Interrupts are raised in one place, a bottom half of the main loop, with no
  *   lock of the device held: a vector may be aimed at the device itself.
@@ -210,6 +210,7 @@ struct RnicState {
     DECLARE_BITMAP(wanted_vectors, RNIC_MAX_VECTORS);
     DECLARE_BITMAP(repeated_vectors, RNIC_MAX_VECTORS); /* by a fault */
     uint32_t wanted_health;
+    bool failing;               /* FATAL, and nobody has been told yet; main loop */
 
     /* pci/run-state.c */
     VMChangeStateEntry *run_state_handler;
@@ -232,7 +233,8 @@ struct RnicState {
 void rnic_function_reset(RnicState *s);
 
 /* Set STATUS.FATAL with @health (RNIC_HEALTH_*); the first one stays.  Any
- * thread; where the big lock is not held, soon. */
+ * thread; where the big lock is not held, soon.  What comes of it (pci/failure.h)
+ * follows in a bottom half. */
 void rnic_fatal(RnicState *s, uint32_t health);
 
 /* Raise MSI-X vector @vector soon, unless it is RNIC_NO_VECTOR or out of range.

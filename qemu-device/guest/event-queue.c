@@ -338,6 +338,21 @@ void rnic_async_event(RnicState *s, enum rnic_async_event event,
     eq_post_async(s, event, resource, number, qp_state, terminate);
 }
 
+/* Though the device is not active any more. */
+void rnic_eq_post_failure(RnicState *s)
+{
+    struct rnic_aeqe aeqe = {
+        .event = cpu_to_le16(RNIC_AE_RNIC_CATASTROPHIC),
+        .resource = RNIC_RESOURCE_NONE,
+    };
+
+    QEMU_LOCK_GUARD(&s->event_lock);
+    rnic_count(&s->counters.async_events, 1);
+    if (s->async_eq && eq_has_room(s->async_eq)) {
+        eq_write(s->async_eq, &aeqe);
+    }
+}
+
 bool rnic_cm_event_post(RnicState *s, const struct rnic_cm_event *event)
 {
     trace_rnic_cm_event(event->type, event->status, le32_to_cpu(event->qpn),

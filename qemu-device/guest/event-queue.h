@@ -48,6 +48,9 @@ void rnic_async_event(RnicState *s, enum rnic_async_event event,
                       uint8_t resource, uint32_t number, uint8_t qp_state,
                       uint16_t terminate);
 
+/* The device has failed: RNIC_CATASTROPHIC, if there is room.  Main loop. */
+void rnic_eq_post_failure(RnicState *s);
+
 /*
  * Post a CM event; all but the flags is the caller's.  False when it is lost:
  * there is no queue, or too many are held back.

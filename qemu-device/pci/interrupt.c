@@ -16,6 +16,7 @@
 #include "hw/rnic/base/trace.h"
 #include "hw/rnic/capture/capture.h"
 #include "hw/rnic/fault/fault.h"
+#include "failure.h"
 #include "interrupt.h"
 
 static void fatal_set(RnicState *s, uint32_t health)
@@ -26,6 +27,8 @@ static void fatal_set(RnicState *s, uint32_t health)
     trace_rnic_err_fatal(health);
     rnic_capture_note(s, "The device fails, health %u", health);
     s->regs.health = health;
+    s->failing = s->regs.status & RNIC_STATUS_ENABLED;
+    qemu_bh_schedule(s->interrupt_bh);
     qatomic_set(&s->regs.status, s->regs.status | RNIC_STATUS_FATAL);
 }
 
@@ -94,6 +97,10 @@ static void interrupt_all(RnicState *s)
     if (qatomic_read(&s->stopped)) {
         return;                 /* a vector writes to memory */
     }
+    if (s->failing) {
+        s->failing = false;
+        rnic_failure(s);
+    }
     interrupt_each(s, s->repeated_vectors, interrupt_notify);
     interrupt_each(s, s->wanted_vectors, interrupt_raise);
 }
@@ -124,6 +131,7 @@ void rnic_interrupt_reset(RnicState *s)
     bitmap_zero(s->wanted_vectors, RNIC_MAX_VECTORS);
     bitmap_zero(s->repeated_vectors, RNIC_MAX_VECTORS);
     s->wanted_health = 0;
+    s->failing = false;
 }
 
 void rnic_interrupt_go(RnicState *s)

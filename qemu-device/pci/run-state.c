@@ -32,12 +32,8 @@ static void run_state_stop(RnicState *s)
     }
 }
 
-static void run_state_go(RnicState *s)
+static void run_state_resume(RnicState *s)
 {
-    qatomic_set(&s->stopped, false);
-    if (!rnic_workers_started(s)) {
-        return;
-    }
     rnic_eq_go(s);
     for (unsigned i = 0; i < s->worker_count; i++) {
         rnic_worker_go(&s->workers[i]);
@@ -46,6 +42,18 @@ static void run_state_go(RnicState *s)
     rnic_admin_kick(s);
     if (s->ethernet) {
         rnic_ethernet_go(s);
+    }
+}
+
+/* One that has failed stays as it is. */
+static void run_state_go(RnicState *s)
+{
+    qatomic_set(&s->stopped, false);
+    if (!rnic_workers_started(s)) {
+        return;
+    }
+    if (rnic_active(s)) {
+        run_state_resume(s);
     }
     rnic_interrupt_go(s);
 }

@@ -114,16 +114,29 @@ void rnic_requests_stop(RnicRequests *r)
     g_clear_pointer(&r->work_bh, qemu_bh_delete);
 }
 
-void rnic_requests_free(RnicRequests *r)
+static void requests_cancel(RnicRequests *r, RequestList *list)
+{
+    RnicRequest *request;
+
+    while ((request = requests_take(r, list))) {
+        request->cancel(request);
+    }
+}
+
+void rnic_requests_end(RnicRequests *r)
 {
     RnicRequest *request;
 
     while ((request = requests_take(r, &r->answered))) {
-        request->cancel(request);
+        request->done(request);
     }
-    while ((request = requests_take(r, &r->asked))) {
-        request->cancel(request);
-    }
+    requests_cancel(r, &r->asked);
+}
+
+void rnic_requests_free(RnicRequests *r)
+{
+    requests_cancel(r, &r->answered);
+    requests_cancel(r, &r->asked);
     qemu_bh_delete(r->answer_bh);
     qemu_mutex_destroy(&r->lock);
     g_free(r);

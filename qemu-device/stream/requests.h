@@ -30,6 +30,10 @@ void rnic_requests_free(RnicRequests *requests);
  */
 void rnic_requests_add(RnicRequests *requests, RnicRequest *request);
 
+/* Those that the worker has done are done, the others are cancelled.  It is halted,
+ * for good. */
+void rnic_requests_end(RnicRequests *requests);
+
 /* The worker is no longer halted: go on. */
 void rnic_requests_go(RnicRequests *requests);
 

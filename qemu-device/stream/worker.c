@@ -219,6 +219,18 @@ static void worker_stop(RnicWorker *worker)
     }
 }
 
+void rnic_workers_fail(RnicState *s, RnicWorkerFn *fn)
+{
+    rnic_workers_end_turns(s);
+    for (unsigned i = 0; i < s->worker_count; i++) {
+        rnic_worker_halt(&s->workers[i], fn);
+    }
+    for (unsigned i = 0; i < s->worker_count; i++) {
+        rnic_requests_end(s->workers[i].requests);
+    }
+    rnic_requests_end(s->tpt_requests);
+}
+
 void rnic_workers_stop(RnicState *s, RnicWorkerFn *fn)
 {
     if (!rnic_workers_started(s)) {

@@ -65,6 +65,12 @@ bool rnic_workers_started(const RnicState *s);
 void rnic_workers_stop(RnicState *s, RnicWorkerFn *fn);
 
 /*
+ * The same, for good until they are stopped, but streams that are being closed go
+ * on with that.  They have been started.  Main loop.
+ */
+void rnic_workers_fail(RnicState *s, RnicWorkerFn *fn);
+
+/*
  * Have all turns end early, run @fn in the worker, and wait for that: the one
  * place where the main loop waits for a worker.  No turn and no request runs
  * from then on, and @fn may read what is the main loop's.  Main loop, without

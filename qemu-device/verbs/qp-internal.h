@@ -263,6 +263,8 @@ void rnic_qp_retry_exceeded(RnicQp *qp);
 void rnic_qp_refuse_send(RnicQp *qp, const IwarpError *error);
 /* The stream ends: RTS to Idle, nothing is flushed, no event. */
 void rnic_qp_lose_stream(RnicQp *qp, bool abort);
+/* The device fails: stage the Terminate that says so, on a QP in RTS. */
+void rnic_qp_tell_failure(RnicQp *qp);
 /* One turn in Closing, Terminate or Error. */
 void rnic_qp_closing_turn(RnicQp *qp);
 /* rnic_stream_flush(), and look what comes of it. */

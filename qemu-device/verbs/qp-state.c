@@ -324,6 +324,15 @@ void rnic_qp_refuse_send(RnicQp *qp, const IwarpError *error)
     rnic_direct_qp_stream_ended(qp, false);
 }
 
+void rnic_qp_tell_failure(RnicQp *qp)
+{
+    IwarpError error = iwarp_error_local(IWARP_TERM_GLOBAL);
+
+    if (qp->state == RNIC_QPS_RTS) {
+        stage_terminate(qp, &error);
+    }
+}
+
 /* ------------------------------------------------- what the LLP does */
 
 void rnic_qp_peer_closed(RnicQp *qp)

@@ -192,7 +192,7 @@ static void qp_change_begins(RnicQp *qp)
 
 static void qp_change_done(RnicQp *qp)
 {
-    if (--qp->changes == 0 && !qp->released) {
+    if (--qp->changes == 0 && !qp->gone) {
         rnic_qp_kick(qp);       /* for doorbells that were ignored */
     }
 }
@@ -773,7 +773,7 @@ enum rnic_admin_status rnic_qp_destroy(RnicAdminRequest *q)
     return status;
 }
 
-/* ------------------------------------------------- reset, stopped VM */
+/* ---------------------------------------- reset, failure, stopped VM */
 
 /* QPs of the worker.  The main loop waits, so that its table can be read. */
 static void qp_for_each_of(RnicWorker *worker, void (*fn)(RnicQp *qp))
@@ -797,6 +797,19 @@ static void qp_stop(RnicQp *qp)
 void rnic_qp_quiesce_all(RnicWorker *worker)
 {
     qp_for_each_of(worker, qp_stop);
+}
+
+/* V8.3.3-21: the peer is told, if that is possible. */
+static void qp_fail(RnicQp *qp)
+{
+    rnic_qp_tell_failure(qp);
+    rnic_qp_drop_stream(qp, false);
+    qp_quiesce(qp);
+}
+
+void rnic_qp_fail_all(RnicWorker *worker)
+{
+    qp_for_each_of(worker, qp_fail);
 }
 
 static void qp_pause(RnicQp *qp)

@@ -24,10 +24,12 @@ enum rnic_admin_status rnic_qp_destroy(RnicAdminRequest *q);
 
 /*
  * For rnic_worker_halt(), in the worker.  Reset: reset every stream of the
- * worker's QPs; no DMA, no event, no octet on the wire afterwards.  VM stopped:
+ * worker's QPs; no DMA, no event, no octet on the wire afterwards.  Failure of the
+ * device: the same, but streams end with a Terminate, and in order.  VM stopped:
  * watch no socket.
  */
 void rnic_qp_quiesce_all(RnicWorker *worker);
+void rnic_qp_fail_all(RnicWorker *worker);
 void rnic_qp_pause_all(RnicWorker *worker);
 
 /* The VM goes on, and so do the QPs. */

@@ -118,7 +118,9 @@ expect error 0 1
 end_program
 
 step="a fatal error"
-rules '{"on": "admin", "kind": 15, "do": "fatal"}'
+# Without the event that tells of it, so that the driver finds it by itself.
+rules '{"on": "async-event", "kind": 42, "do": "lose"},
+	{"on": "admin", "kind": 15, "do": "fatal"}'
 ask_for_a_qp
 expect error 1 20
 recovers 1
