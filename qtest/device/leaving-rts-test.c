@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
 #include "qemu/osdep.h"
+#include <sys/socket.h>
 #include "qemu/bswap.h"
 
 #include "tests/qtest/rnic/lib/stags.h"
@@ -201,6 +202,106 @@ static void test_flood_stops(void)
     }
     connection_free(c);
     rnic_shows("V6.4-4");
+}
+
+/* ---------------------------------------------------- a segment half sent */
+
+enum { LONG_WRITE = 32 * 1024 * 1024 };
+
+/* A Write that the peer does not read, so that it stops somewhere. */
+static void write_till_blocked(Connection *c, RnicMr *mr)
+{
+    RnicWr wr = { .opcode = RNIC_SQ_RDMA_WRITE, .wr_id = 1, .num_sge = 1,
+                  .flags = RNIC_WQE_SIGNALED, .remote_stag = 7 };
+
+    rnic_create_mr(c->r, mr, c->r->pd, LONG_WRITE, RNIC_TEST_ACCESS_ALL);
+    wr.sge[0] = rnic_sge(mr, 0, LONG_WRITE);
+    rnic_post_send(c->r, &c->qp, &wr);
+    rnic_settle(c->r);
+}
+
+/*
+ * The source goes away: a segment that has begun is not damaged by that, since it was
+ * copied whole before. It comes to its end, with a right CRC, and the Terminate begins
+ * where another segment would.
+ */
+static void check_source_gone(void)
+{
+    static const ConnectionOptions options = { .crc = true };
+    Connection *c = connection_new(&options);
+    WireTerminate t;
+    RnicMr mr;
+
+    write_till_blocked(c, &mr);
+    g_assert_cmpuint(rnic_admin_object(c->r, RNIC_ADMIN_DEALLOC_STAG, mr.stag),
+                     ==, RNIC_ST_OK);
+    wire_skip_to_terminate(c->peer, &t);
+    g_assert_cmphex(t.code, ==, 0x0000);
+    wire_expect_end(c->peer);
+    rnic_expect_cqe(c->r, &c->send_cq, 1, RNIC_WC_INVALID_STAG);
+    connection_free(c);
+}
+
+/* Octets up to the end of the stream, which is a reset. */
+static GByteArray *get_till_reset(WirePeer *peer)
+{
+    GByteArray *got = g_byte_array_new();
+    uint8_t octets[65536];
+    ssize_t n;
+
+    while ((n = recv(peer->fd, octets, sizeof(octets), 0)) > 0) {
+        g_byte_array_append(got, octets, n);
+    }
+    g_assert_cmpint(n, ==, -1);
+    g_assert_cmpint(errno, ==, ECONNRESET);
+    return got;
+}
+
+/* Segments of the Write, the last of them cut; and no Terminate. */
+static bool last_is_cut(const GByteArray *got)
+{
+    size_t at = 0;
+
+    while (at + 3 <= got->len) {
+        g_assert_cmphex(got->data[at + 2] & 0x80, ==, 0x80);    /* tagged */
+        at += ROUND_UP(2 + lduw_be_p(got->data + at), 4) + 4;
+    }
+    return at != got->len;
+}
+
+/* What ends it in the middle of a segment: not an octet more, and a reset. */
+static void check_cut(bool reset_device)
+{
+    bool cut = false;
+
+    for (int i = 0; i < 5 && !cut; i++) {
+        Connection *c = connection_new(NULL);
+        GByteArray *got;
+        RnicMr mr;
+
+        write_till_blocked(c, &mr);
+        if (reset_device) {
+            rnic_reset(c->r);
+        } else {
+            to_state(c, RNIC_QPS_ERROR);
+        }
+        got = get_till_reset(c->peer);
+        cut = last_is_cut(got);
+        g_byte_array_unref(got);
+        if (reset_device) {
+            rnic_up(c->r);
+        }
+        connection_free(c);
+    }
+    g_assert_true(cut);
+}
+
+static void test_segment_begun(void)
+{
+    check_source_gone();
+    check_cut(false);
+    check_cut(true);
+    rnic_shows("V6.4-3");
 }
 
 /* A Read Request each way and work are there: nothing of it is done any more. */
@@ -674,6 +775,7 @@ int main(int argc, char **argv)
                    test_posts_across_closing);
     qtest_add_func("rnic/leaving-rts/left-alone", test_left_alone);
     qtest_add_func("rnic/leaving-rts/flood-stops", test_flood_stops);
+    qtest_add_func("rnic/leaving-rts/segment-begun", test_segment_begun);
     qtest_add_func("rnic/leaving-rts/error-stops-all", test_error_stops_all);
     qtest_add_func("rnic/leaving-rts/close-is-graceful",
                    test_close_is_graceful);
