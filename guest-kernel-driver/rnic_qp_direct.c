@@ -46,17 +46,6 @@ static int rnic_qp_direct_connect(struct rnic_qp *qp,
 	return rnic_cmd_direct_connect(dev, &params);
 }
 
-/* The peer may be there at once, so its rights come first. */
-static int rnic_qp_direct_rtr(struct rnic_qp *qp, const struct ib_qp_attr *attr,
-			      int mask)
-{
-	int ret = rnic_qp_set_access(qp, mask & IB_QP_ACCESS_FLAGS ?
-					 attr->qp_access_flags :
-					 qp->set.qp_access_flags);
-
-	return ret ?: rnic_qp_direct_connect(qp, attr);
-}
-
 static int rnic_qp_direct_send(struct rnic_qp *qp,
 			       const struct ib_qp_attr *attr)
 {
@@ -66,6 +55,31 @@ static int rnic_qp_direct_send(struct rnic_qp *qp,
 	if (qp->idle_state == IB_QPS_RTR)
 		all = *attr;
 	return rnic_cmd_direct_send(to_rnic_dev(qp->ibqp.device), qp->qpn, &all);
+}
+
+static int rnic_qp_direct_move(struct rnic_qp *qp,
+			       const struct ib_qp_attr *attr)
+{
+	return attr->qp_state == IB_QPS_RTR ? rnic_qp_direct_connect(qp, attr) :
+					      rnic_qp_direct_send(qp, attr);
+}
+
+/* The peer may be there at once, so its rights come first. */
+static int rnic_qp_direct_move_with(struct rnic_qp *qp,
+				    const struct ib_qp_attr *attr, int access)
+{
+	struct rnic_qp_info before;
+	int ret;
+
+	ret = rnic_cmd_query_qp(to_rnic_dev(qp->ibqp.device), qp->qpn, &before);
+	if (!ret)
+		ret = rnic_qp_set_access(qp, access);
+	if (ret)
+		return ret;
+	ret = rnic_qp_direct_move(qp, attr);
+	if (ret)
+		rnic_qp_set_enables(qp, before.enables);
+	return ret;
 }
 
 int rnic_qp_move_directly(struct rnic_qp *qp, const struct ib_qp_attr *attr,
@@ -79,10 +93,13 @@ int rnic_qp_move_directly(struct rnic_qp *qp, const struct ib_qp_attr *attr,
 	if (!rnic_has(to_rnic_dev(qp->ibqp.device),
 		      RNIC_FEATURE_DIRECT_CONNECT))
 		return -EOPNOTSUPP;
-	if (attr->qp_state == IB_QPS_RTR)
-		ret = rnic_qp_direct_rtr(qp, attr, mask);
+	if (mask & IB_QP_ACCESS_FLAGS)
+		ret = rnic_qp_direct_move_with(qp, attr, attr->qp_access_flags);
+	else if (attr->qp_state == IB_QPS_RTR)
+		ret = rnic_qp_direct_move_with(qp, attr,
+					       qp->set.qp_access_flags);
 	else
-		ret = rnic_qp_direct_send(qp, attr);
+		ret = rnic_qp_direct_move(qp, attr);
 	if (ret)
 		return ret;
 	qp->direct = true;

@@ -55,34 +55,20 @@ void rnic_qp_leave_idle(struct rnic_qp *qp)
 }
 
 /*
- * Those who disconnect or drain do not know whether the peer or an error came
- * first: it is as good if the QP already is on its way to where they want it.
+ * Who drains a QP does not know whether the peer or an error came first, and Linux
+ * lets a QP go to ERR from every state: it is as good if it is there, or on its
+ * way. The specification would refuse it (V6.2.3-12, V6.2.4-10, V6.2.5-2), and so
+ * is every other change refused there.
  */
-static int rnic_qp_set_state_unless(struct rnic_qp *qp, u8 state,
-				    u8 good_states)
+static int rnic_qp_try_error(struct rnic_qp *qp)
 {
-	int ret = rnic_qp_set_state(qp, state);
+	const u8 good_states = BIT(RNIC_QPS_CLOSING) |
+			       BIT(RNIC_QPS_TERMINATE) | BIT(RNIC_QPS_ERROR);
+	int ret = rnic_qp_set_state(qp, RNIC_QPS_ERROR);
 
 	if (ret == -EINVAL && (rnic_qp_state_bit(qp) & good_states))
 		return 0;
 	return ret;
-}
-
-static int rnic_qp_close(struct rnic_qp *qp)
-{
-	return rnic_qp_set_state_unless(qp, RNIC_QPS_CLOSING,
-					BIT(RNIC_QPS_IDLE) |
-					BIT(RNIC_QPS_CLOSING) |
-					BIT(RNIC_QPS_TERMINATE) |
-					BIT(RNIC_QPS_ERROR));
-}
-
-static int rnic_qp_try_error(struct rnic_qp *qp)
-{
-	return rnic_qp_set_state_unless(qp, RNIC_QPS_ERROR,
-					BIT(RNIC_QPS_CLOSING) |
-					BIT(RNIC_QPS_TERMINATE) |
-					BIT(RNIC_QPS_ERROR));
 }
 
 /*
@@ -227,15 +213,38 @@ static u32 rnic_qp_access_enables(const struct rnic_qp *qp,
 	return rnic_qp_enables(qp, access);
 }
 
-int rnic_qp_set_access(struct rnic_qp *qp, int access)
+int rnic_qp_set_enables(struct rnic_qp *qp, u32 enables)
 {
 	struct rnic_qp_change change = {
 		.mask = RNIC_QP_MODIFY_ENABLES,
-		.enables = rnic_qp_enables(qp, access),
+		.enables = enables,
 	};
 
 	return rnic_cmd_modify_qp(to_rnic_dev(qp->ibqp.device), qp->qpn,
 				  &change);
+}
+
+int rnic_qp_set_access(struct rnic_qp *qp, int access)
+{
+	return rnic_qp_set_enables(qp, rnic_qp_enables(qp, access));
+}
+
+static void rnic_qp_add_attributes(const struct rnic_qp *qp,
+				   const struct ib_qp_attr *attr, int mask,
+				   struct rnic_qp_change *change)
+{
+	if (mask & IB_QP_ACCESS_FLAGS) {
+		change->mask |= RNIC_QP_MODIFY_ENABLES;
+		change->enables = rnic_qp_access_enables(qp, attr, mask);
+	}
+	if (mask & IB_QP_MAX_DEST_RD_ATOMIC) {
+		change->mask |= RNIC_QP_MODIFY_IRD;
+		change->ird = attr->max_dest_rd_atomic;
+	}
+	if (mask & IB_QP_MAX_QP_RD_ATOMIC) {
+		change->mask |= RNIC_QP_MODIFY_ORD;
+		change->ord = attr->max_rd_atomic;
+	}
 }
 
 static int rnic_qp_set_attributes(struct rnic_qp *qp,
@@ -243,51 +252,65 @@ static int rnic_qp_set_attributes(struct rnic_qp *qp,
 {
 	struct rnic_qp_change change = {};
 
-	if (mask & IB_QP_ACCESS_FLAGS) {
-		change.mask |= RNIC_QP_MODIFY_ENABLES;
-		change.enables = rnic_qp_access_enables(qp, attr, mask);
-	}
-	if (mask & IB_QP_MAX_DEST_RD_ATOMIC) {
-		change.mask |= RNIC_QP_MODIFY_IRD;
-		change.ird = attr->max_dest_rd_atomic;
-	}
-	if (mask & IB_QP_MAX_QP_RD_ATOMIC) {
-		change.mask |= RNIC_QP_MODIFY_ORD;
-		change.ord = attr->max_rd_atomic;
-	}
+	rnic_qp_add_attributes(qp, attr, mask, &change);
 	if (!change.mask)
 		return 0;
 	return rnic_cmd_modify_qp(to_rnic_dev(qp->ibqp.device), qp->qpn,
 				  &change);
 }
 
-/* INIT and RTR, which rdma_cm goes through before it connects or accepts. */
-static int rnic_qp_prepare(struct rnic_qp *qp, enum ib_qp_state state)
+/*
+ * INIT and RTR, which rdma_cm goes through before it connects or accepts. One
+ * command, so that nothing is changed if it fails. A QP that is moved by hand comes
+ * back there by way of RESET.
+ */
+static int rnic_qp_prepare(struct rnic_qp *qp, const struct ib_qp_attr *attr,
+			   int mask)
 {
-	int ret = rnic_qp_set_state(qp, RNIC_QPS_IDLE);
+	struct rnic_qp_change change = {
+		.mask = RNIC_QP_MODIFY_STATE,
+		.state = RNIC_QPS_IDLE,
+	};
+	int ret;
 
-	if (ret)
-		return ret;
-	qp->idle_state = state;
-	qp->direct = false;
-	return 0;
+	if (qp->direct)
+		return -EINVAL;
+	rnic_qp_add_attributes(qp, attr, mask, &change);
+	ret = rnic_cmd_modify_qp(to_rnic_dev(qp->ibqp.device), qp->qpn,
+				 &change);
+	if (!ret)
+		qp->idle_state = attr->qp_state;
+	return ret;
 }
 
-static int rnic_qp_change_state(struct rnic_qp *qp, enum ib_qp_state state)
+/* To RTS only iw_cm takes a QP; so in RTS that is no change. */
+static int rnic_qp_stay_rts(struct rnic_qp *qp, const struct ib_qp_attr *attr,
+			    int mask)
 {
-	switch (state) {
+	int ret = rnic_qp_set_state(qp, RNIC_QPS_RTS);
+
+	return ret ?: rnic_qp_set_attributes(qp, attr, mask);
+}
+
+static int rnic_qp_change_state(struct rnic_qp *qp,
+				const struct ib_qp_attr *attr, int mask)
+{
+	switch (attr->qp_state) {
 	case IB_QPS_RESET:
 		return rnic_qp_reset(qp);
 	case IB_QPS_INIT:
 	case IB_QPS_RTR:
-		return rnic_qp_prepare(qp, state);
+		return rnic_qp_prepare(qp, attr, mask);
 	case IB_QPS_RTS:
-		return rnic_qp_set_state(qp, RNIC_QPS_RTS);
+		return rnic_qp_stay_rts(qp, attr, mask);
 	case IB_QPS_SQD:
 		/* To a program written for InfiniBand it is no close. */
-		return qp->direct ? -EOPNOTSUPP : rnic_qp_close(qp);
+		return qp->direct ? -EOPNOTSUPP :
+				    rnic_qp_set_state(qp, RNIC_QPS_CLOSING);
 	case IB_QPS_SQE:
-		return rnic_qp_set_state(qp, RNIC_QPS_TERMINATE);
+		/* Its stream may be there before it is in RTS. */
+		return qp->direct && qp->idle_state != IB_QPS_RTS ? -EINVAL :
+		       rnic_qp_set_state(qp, RNIC_QPS_TERMINATE);
 	case IB_QPS_ERR:
 		if (qp->sq.ring)
 			rnic_qp_await_close(qp);
@@ -297,34 +320,35 @@ static int rnic_qp_change_state(struct rnic_qp *qp, enum ib_qp_state state)
 	}
 }
 
+static int rnic_qp_modify_locked(struct rnic_qp *qp,
+				 const struct ib_qp_attr *attr, int mask)
+{
+	int ret;
+
+	if (rnic_qp_moves_directly(qp, attr, mask))
+		ret = rnic_qp_move_directly(qp, attr, mask);
+	else if (mask & IB_QP_STATE)
+		ret = rnic_qp_change_state(qp, attr, mask);
+	else
+		ret = rnic_qp_set_attributes(qp, attr, mask);
+	if (!ret)
+		rnic_qp_remember(qp, attr, mask);
+	return ret;
+}
+
 static bool rnic_qp_state_takes_attributes(enum ib_qp_state state)
 {
 	return state == IB_QPS_INIT || state == IB_QPS_RTR ||
 	       state == IB_QPS_RTS;
 }
 
-static int rnic_qp_modify_locked(struct rnic_qp *qp,
-				 const struct ib_qp_attr *attr, int mask)
+/* V6.1.3-4, and Linux's rules; what resizes comes alone: all or nothing. */
+static bool rnic_qp_mask_is_ok(const struct ib_qp_attr *attr, int mask)
 {
-	int device_mask = mask;
-	int ret = 0;
-
-	if (rnic_qp_moves_directly(qp, attr, mask)) {
-		ret = rnic_qp_move_directly(qp, attr, mask);
-		/* The device has been told of these with it. */
-		device_mask &= ~(IB_QP_MAX_DEST_RD_ATOMIC |
-				 IB_QP_MAX_QP_RD_ATOMIC);
-	} else if (mask & IB_QP_STATE) {
-		ret = rnic_qp_change_state(qp, attr->qp_state);
-		if (!rnic_qp_state_takes_attributes(attr->qp_state))
-			return ret;
-	}
-	if (ret)
-		return ret;
-	ret = rnic_qp_set_attributes(qp, attr, device_mask);
-	if (!ret)
-		rnic_qp_remember(qp, attr, mask);
-	return ret;
+	if (mask & IB_QP_CAP)
+		return mask == IB_QP_CAP;
+	return !(mask & IB_QP_STATE) || mask == IB_QP_STATE ||
+	       rnic_qp_state_takes_attributes(attr->qp_state);
 }
 
 int rnic_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
@@ -335,8 +359,7 @@ int rnic_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 
 	if (mask & ~IB_QP_ATTR_STANDARD_BITS)
 		return -EOPNOTSUPP;
-	/* All or nothing, so what resizes comes alone. */
-	if ((mask & IB_QP_CAP) && mask != IB_QP_CAP)
+	if (!rnic_qp_mask_is_ok(attr, mask))
 		return -EINVAL;
 	if (!(mask & IB_QP_CAP)) {
 		ret = rnic_udata_none(udata);

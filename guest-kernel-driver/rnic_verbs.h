@@ -331,10 +331,11 @@ bool rnic_qp_has_no_stream(struct rnic_qp *qp);
 void rnic_qp_give_up(struct rnic_qp *qp);
 
 /*
- * With modify_lock held: the rights of peers, as IB_ACCESS_REMOTE_*; others do not
- * count.
+ * With modify_lock held: the rights of peers, as IB_ACCESS_REMOTE_*, where others do
+ * not count, or as the device has them.
  */
 int rnic_qp_set_access(struct rnic_qp *qp, int access);
+int rnic_qp_set_enables(struct rnic_qp *qp, u32 enables);
 
 /*
  * rnic_qp_direct.c, with modify_lock held: whether a program asks for a state that

@@ -57,14 +57,6 @@ static void connect_ends(const char *address, const char *port)
 	pthread_join(acceptor, NULL);
 }
 
-static void disconnect_ends(void)
-{
-	rdma_disconnect(a.id);
-	wait_disconnect(&b);
-	expect_and_ack(a.channel, RDMA_CM_EVENT_DISCONNECTED);
-	free_endpoint(&a);
-}
-
 /* ------------------------------------------------------------- memory */
 
 static void transfer(enum ibv_wr_opcode opcode, struct ibv_mr *here,
@@ -310,34 +302,63 @@ static void check_before(struct ibv_qp *qp)
 	}
 }
 
-/* Without a connection there is no RTS, nor what comes behind it; nothing of such a
- * call is done. */
-static void check_no_transition(struct ibv_qp *qp)
+/* Refused, and nothing of such a call is done. */
+static void check_refused(struct ibv_qp *qp, enum ibv_qp_state state, int mask,
+			  int error)
 {
-	static const enum ibv_qp_state states[] = {
-		IBV_QPS_RTS, IBV_QPS_SQE, 1000,
-	};
-	static const int errors[] = { ENOTCONN, EINVAL, EINVAL };
 	struct ibv_qp_attr before, attr;
 	struct ibv_qp_init_attr init;
-	unsigned int i;
 	int ret;
 
 	before = query(qp, &init);
-	for (i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
-		attr = (struct ibv_qp_attr) {
-			.qp_state = states[i],
-			.max_rd_atomic = before.max_rd_atomic + 1,
-		};
-		ret = ibv_modify_qp(qp, &attr, IBV_QP_STATE |
-				    IBV_QP_MAX_QP_RD_ATOMIC);
-		if (ret != errors[i])
-			fail("from INIT to state %d: %s, not %s", states[i],
-			     strerror(ret), strerror(errors[i]));
-		attr = query(qp, &init);
-		EXPECT(qp_state, IBV_QPS_INIT);
-		EXPECT(max_rd_atomic, before.max_rd_atomic);
+	attr = (struct ibv_qp_attr) {
+		.qp_state = state,
+		.max_rd_atomic = before.max_rd_atomic + 1,
+	};
+	ret = ibv_modify_qp(qp, &attr, IBV_QP_STATE | mask);
+	if (ret != error)
+		fail("from state %d to %d: %s, not %s", before.qp_state, state,
+		     strerror(ret), strerror(error));
+	attr = query(qp, &init);
+	EXPECT(qp_state, before.qp_state);
+	EXPECT(max_rd_atomic, before.max_rd_atomic);
+}
+
+/* Without a connection there is no RTS, nor what comes behind it. */
+static void check_no_transition(struct ibv_qp *qp)
+{
+	static const int masks[] = { 0, IBV_QP_MAX_QP_RD_ATOMIC };
+	unsigned int i;
+
+	for (i = 0; i < sizeof(masks) / sizeof(masks[0]); i++) {
+		check_refused(qp, IBV_QPS_RTS, masks[i], ENOTCONN);
+		check_refused(qp, IBV_QPS_SQD, masks[i], EINVAL);
+		check_refused(qp, IBV_QPS_SQE, masks[i], EINVAL);
+		check_refused(qp, 1000, masks[i], EINVAL);
 	}
+	expect_state(qp, IBV_QPS_INIT, "after what is refused");
+}
+
+/* When the connection has ended: there is no way but to RESET, and to where it is. */
+static void check_ended(struct ibv_qp *qp)
+{
+	static const enum ibv_qp_state refused[] = {
+		IBV_QPS_RTS, IBV_QPS_SQD, IBV_QPS_SQE, 1000,
+	};
+	struct ibv_qp_attr set = to_init(0);
+	unsigned int i;
+
+	expect_state(qp, IBV_QPS_ERR, "disconnected,");
+	for (i = 0; i < sizeof(refused) / sizeof(refused[0]); i++)
+		check_refused(qp, refused[i], 0, EINVAL);
+	if (ibv_modify_qp(qp, &set, INIT_MASK) != EINVAL)
+		fail("from ERR to INIT: not EINVAL");
+	set.qp_state = IBV_QPS_ERR;
+	modify(qp, &set, IBV_QP_STATE, "ERR, from there");
+	expect_state(qp, IBV_QPS_ERR, "still");
+	set.qp_state = IBV_QPS_RESET;
+	modify(qp, &set, IBV_QP_STATE, "RESET, from ERR");
+	expect_state(qp, IBV_QPS_RESET, "at last");
 }
 
 static void check_init_attributes(struct ibv_qp *qp,
@@ -408,10 +429,13 @@ static void check_qp(void)
 }
 
 /* Of one that is connected: what changes does so at once; what is refused changes
- * nothing, and data is moved all the same. */
+ * nothing, and data is moved all the same. The last four want no other attribute. */
 static void check_connected(void)
 {
-	static const enum ibv_qp_state refused[] = { IBV_QPS_INIT, 1000 };
+	static const enum ibv_qp_state refused[] = {
+		IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_SQD, IBV_QPS_SQE,
+		IBV_QPS_ERR, IBV_QPS_RESET, 1000,
+	};
 	struct ibv_qp *qp = a.id->qp;
 	struct ibv_qp_attr before, attr, set = {
 		.qp_state = IBV_QPS_RTS, .max_rd_atomic = 1,
@@ -436,6 +460,15 @@ static void check_connected(void)
 		EXPECT(max_dest_rd_atomic, before.max_dest_rd_atomic);
 	}
 	check_rights(0);
+}
+
+static void disconnect_ends(void)
+{
+	rdma_disconnect(a.id);
+	wait_disconnect(&b);
+	expect_and_ack(a.channel, RDMA_CM_EVENT_DISCONNECTED);
+	check_ended(a.id->qp);
+	free_endpoint(&a);
 }
 
 /* ------------------------------------------------------------- device */
