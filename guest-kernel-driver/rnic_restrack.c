@@ -139,8 +139,8 @@ int rnic_fill_res_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr)
 {
 	struct rnic_res_mr res = { .mr = to_rnic_mr(ibmr) };
 
-	/* STag zero is no region of the device. */
-	res.known = ibmr->lkey &&
+	/* STag zero is no region of the device; one that has gone is another's. */
+	res.known = ibmr->lkey && !res.mr->gone &&
 		    !rnic_cmd_query_mr(to_rnic_dev(ibmr->device), ibmr->lkey,
 				       &res.info);
 	return rnic_res_nest(msg, &res, rnic_res_fill_mr);

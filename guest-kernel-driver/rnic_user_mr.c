@@ -6,6 +6,7 @@
 
 #include "rnic.h"
 #include "rnic_commands.h"
+#include "rnic_health.h"
 #include "rnic_page_list.h"
 #include "rnic_udata.h"
 #include "rnic_verbs.h"
@@ -182,6 +183,33 @@ static u32 rnic_rereg_change(int flags)
 	return change;
 }
 
+/* To the device there is no such region any more. */
+static void rnic_user_mr_lose(struct rnic_mr *mr)
+{
+	mr->gone = true;
+	ib_umem_release(mr->umem);
+	mr->umem = NULL;
+}
+
+/*
+ * V7.3.2.3-7: what fails leaves no region, unless windows are bound to it, which is
+ * then the error. What the device refuses has gone there already.
+ */
+static int rnic_rereg_fail(struct rnic_dev *dev, struct rnic_mr *mr, int error)
+{
+	int ret;
+
+	if (mr->gone || error == -EBUSY)
+		return error;
+	ret = rnic_cmd_dealloc_stag(dev, mr->ibmr.rkey);
+	if (ret == -EBUSY)
+		return ret;
+	if (ret)
+		rnic_fail(dev, "it would not deallocate a memory region");
+	rnic_user_mr_lose(mr);
+	return error;
+}
+
 static int rnic_rereg_execute(struct rnic_dev *dev, struct rnic_mr *mr,
 			      int flags, const struct rnic_mr_params *params)
 {
@@ -193,7 +221,7 @@ static int rnic_rereg_execute(struct rnic_dev *dev, struct rnic_mr *mr,
 	if (!ret)
 		rnic_mr_set_stag(mr, stag);
 	else if (ret != -EBUSY)
-		mr->gone = true;
+		rnic_user_mr_lose(mr);
 	return ret;
 }
 
@@ -269,19 +297,17 @@ struct ib_mr *rnic_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
 		return ERR_PTR(-EINVAL);
 	if (!(flags & IB_MR_REREG_ACCESS))
 		access = mr->access;
-	ret = rnic_user_mr_check(dev, flags & IB_MR_REREG_TRANS ? length : 0,
-				 access);
-	if (ret)
-		return ERR_PTR(ret);
 	params = (struct rnic_mr_params) {
 		.pdn = to_rnic_pd(ibpd)->pdn,
 		.access = rnic_access_rights(dev, access),
 		.key = rnic_rereg_key(dev, ibmr, flags),
 	};
-	ret = rnic_rereg(dev, mr, flags, start, length, virt_addr, &params,
+	ret = rnic_user_mr_check(dev, flags & IB_MR_REREG_TRANS ? length : 0,
+				 access) ?:
+	      rnic_rereg(dev, mr, flags, start, length, virt_addr, &params,
 			 access);
 	if (ret)
-		return ERR_PTR(ret);
+		return ERR_PTR(rnic_rereg_fail(dev, mr, ret));
 	mr->access = access;
 	return NULL;
 }

@@ -4,15 +4,16 @@
  * each of the forms of ibv_rereg_mr(): other memory, another PD, other rights,
  * and any two or all three of them. After each, what the peer may do it can, with
  * every byte checked; what it may not do breaks the connection and changes
- * nothing: the old rkey, a right not granted, the PD of no QP. At last the
- * region is reregistered, and deregistered, while the peer writes to it without a
- * pause.
+ * nothing: the old rkey, a right not granted, the PD of no QP. A failure leaves no
+ * region. At last the region is reregistered, and deregistered, while the peer writes
+ * to it without a pause.
  */
 
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "orders.h"
 
@@ -259,6 +260,62 @@ static void deregister_while_written(uint32_t times)
 	say("while written to: %u deregistrations", times);
 }
 
+/* ------------------------------------------------------------- failures */
+
+static void expect_pinned(uint64_t kb, const char *when)
+{
+	uint64_t pinned = pinned_kb();
+
+	if (pinned != kb)
+		fail("%s %llu kB are pinned, not %llu", when,
+		     (unsigned long long)pinned, (unsigned long long)kb);
+}
+
+static void fail_to_reregister(void *start, size_t length, const char *what)
+{
+	if (!ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, start,
+			  length, 0))
+		fail("ibv_rereg_mr takes %s", what);
+}
+
+/*
+ * Memory that cannot be had, or more than a region may have: no region is left, new
+ * or old, nor is any memory pinned.
+ */
+static void run_failures(uint32_t times)
+{
+	uint8_t *hole = mmap(NULL, REGION, PROT_NONE,
+			     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct target stale;
+	uint64_t pinned;
+	uint32_t i;
+
+	if (hole == MAP_FAILED)
+		fail("mmap: %m");
+	open_all();
+	for (i = 0; i < times; i++) {
+		if (ibv_dereg_mr(mr))
+			fail("ibv_dereg_mr: %m");
+		pinned = pinned_kb();
+		register_region();
+		stale = whole(mr->rkey);
+		if (i % 2)
+			fail_to_reregister(memories[0].start, (size_t)1 << 50,
+					   "2^50 octets");
+		else
+			fail_to_reregister(hole, REGION, "memory without access");
+		expect_pinned(pinned, "after a failure");
+		refused(order_refused_write, &stale, "the rkey of before");
+		fail_to_reregister(memories[0].start, memories[0].length,
+				   "a region that has gone");
+	}
+	if (ibv_dereg_mr(mr))
+		fail("ibv_dereg_mr of a region that has gone: %m");
+	register_region();
+	munmap(hole, REGION);
+	say("failures: %u", times);
+}
+
 /* ------------------------------------------------------------------ main */
 
 static void set_up(void)
@@ -323,6 +380,7 @@ int main(int argc, char **argv)
 	set_up();
 	for (flags = 1; flags <= ALL_FLAGS; flags++)
 		run_form(flags, times);
+	run_failures(times);
 	reregister_while_written(times);
 	deregister_while_written(times);
 	clean_up();
