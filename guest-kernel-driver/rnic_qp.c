@@ -51,16 +51,17 @@ static int rnic_qp_check_attr(struct rnic_dev *dev,
 {
 	const struct rnic_limits *l = &dev->limits;
 	const struct ib_qp_cap *cap = &attr->cap;
+	u32 max_wr = dev->ibdev.attrs.max_qp_wr;
 
 	if (attr->qp_type != IB_QPT_RC || attr->create_flags)
 		return -EOPNOTSUPP;
 	if (cap->max_send_sge > min(l->max_send_sge, l->max_write_sge) ||
 	    cap->max_inline_data > l->max_inline ||
-	    cap->max_send_wr > l->max_sq_units)
+	    cap->max_send_wr > max_wr)
 		return -EINVAL;
 	/* With an S-RQ what is said of the RQ does not count. */
 	if (!attr->srq && (cap->max_recv_sge > l->max_recv_sge ||
-			   cap->max_recv_wr > l->max_rq_wr))
+			   cap->max_recv_wr > max_wr))
 		return -EINVAL;
 	return 0;
 }

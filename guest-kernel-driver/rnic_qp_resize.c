@@ -33,8 +33,10 @@ static int rnic_qp_check_resize(struct rnic_dev *dev, const struct rnic_qp *qp,
 			.shift = qp->rq_wqe_shift,
 		},
 	};
+	u32 max_wr = dev->ibdev.attrs.max_qp_wr;
 
-	if (request->reserved)
+	if (request->reserved || request->max_send_wr > max_wr ||
+	    request->max_recv_wr > max_wr)
 		return -EINVAL;
 	if (!qp->ibqp.srq)
 		return rnic_check_user_rings(request->buf_length, rings, 2);

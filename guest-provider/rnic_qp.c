@@ -60,6 +60,13 @@ static int add_qp(struct rnic_context *ctx, struct rnic_qp *qp)
 
 /* ------------------------------------------------------------- sizes */
 
+/* max_qp_wr, as the kernel tells it: attainable whatever the WRs look like. */
+static uint32_t max_qp_wr(const struct rnic_context *ctx)
+{
+	return min_t(uint32_t, ctx->attr.max_sq_units / RNIC_SQ_MAX_UNITS,
+		     ctx->attr.max_rq_wr);
+}
+
 /* Every WQE is given room for the longest the caller may post. */
 static int size_sq(struct rnic_context *ctx, struct rnic_qp *qp,
 		   const struct ibv_qp_cap *want)
@@ -91,7 +98,8 @@ static int size_sq(struct rnic_context *ctx, struct rnic_qp *qp,
 	qp->sq.stride_shift = RNIC_SQ_UNIT_SHIFT;
 	qp->sq.max_sge = min_t(uint32_t, max_sge,
 			       room / sizeof(struct rnic_sge));
-	qp->cap.max_send_wr = depth / units;
+	/* A ring may have room for more; no more is granted (V5.1.3-2). */
+	qp->cap.max_send_wr = min_t(uint32_t, max_qp_wr(ctx), depth / units);
 	qp->cap.max_send_sge = qp->sq.max_sge;
 	qp->cap.max_inline_data = min_t(uint32_t, ctx->attr.max_inline, room);
 	return 0;
@@ -107,19 +115,12 @@ static int size_rq(struct rnic_context *ctx, struct rnic_qp *qp,
 	if (ret)
 		return ret;
 
-	qp->cap.max_recv_wr = qp->rq.depth;
+	qp->cap.max_recv_wr = min_t(uint32_t, max_qp_wr(ctx), qp->rq.depth);
 	qp->cap.max_recv_sge = qp->rq.max_sge;
 	return 0;
 }
 
 /* ------------------------------------------------------------ create */
-
-/* max_qp_wr, as the kernel tells it: attainable whatever the WRs look like. */
-static uint32_t max_qp_wr(const struct rnic_context *ctx)
-{
-	return min_t(uint32_t, ctx->attr.max_sq_units / RNIC_SQ_MAX_UNITS,
-		     ctx->attr.max_rq_wr);
-}
 
 static int check_init_attr(struct rnic_context *ctx,
 			   const struct ibv_qp_init_attr_ex *attr)

@@ -250,6 +250,28 @@ static void try_read_depth(struct ibv_qp *qp, int mask, int depth, int error)
 		fail("a read depth of %d: %s", depth, strerror(ret));
 }
 
+/* What is granted is no more than what the device says that there can be. */
+static void try_granted(int sge)
+{
+	int wr = device.orig_attr.max_qp_wr;
+	struct ibv_qp_init_attr attr = {
+		.send_cq = cq,
+		.recv_cq = cq,
+		.qp_type = IBV_QPT_RC,
+		.cap = {
+			.max_send_wr = wr, .max_recv_wr = wr,
+			.max_send_sge = sge, .max_recv_sge = sge,
+		},
+	};
+	struct ibv_qp *qp = ibv_create_qp(pd, &attr);
+
+	need(qp, "a QP of the most WRs");
+	if ((int)attr.cap.max_send_wr != wr || (int)attr.cap.max_recv_wr != wr)
+		fail("%u and %u WRs are granted, of %d SGEs; the most are %d",
+		     attr.cap.max_send_wr, attr.cap.max_recv_wr, sge, wr);
+	ibv_destroy_qp(qp);
+}
+
 static void try_qps(void)
 {
 	int wr = device.orig_attr.max_qp_wr, sge = device.orig_attr.max_sge;
@@ -276,6 +298,9 @@ static void try_qps(void)
 	try_qp_of(5, 5, sge, sge);
 	if (sge < 4)
 		fail("max_sge is %d", sge);
+	try_granted(1);
+	try_granted(8);
+	try_granted(sge);
 
 	expect_error(!make_limit_qp(wr + 1, 1, 1, 1), EINVAL, "a larger SQ");
 	expect_error(!make_limit_qp(1, wr + 1, 1, 1), EINVAL, "a larger RQ");

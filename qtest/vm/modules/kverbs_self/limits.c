@@ -50,8 +50,8 @@ static int check_srqs(struct ib_pd *pd)
 	       refuse_srq(pd, 8, 1, 9, "a limit above the S-RQ");
 }
 
-static int refuse_qp(struct ib_pd *pd, struct ib_cq *cq, struct ib_qp_cap cap,
-		     const char *what)
+static struct ib_qp *make_qp(struct ib_pd *pd, struct ib_cq *cq,
+			     struct ib_qp_cap cap)
 {
 	struct ib_qp_init_attr init = {
 		.send_cq = cq,
@@ -60,7 +60,24 @@ static int refuse_qp(struct ib_pd *pd, struct ib_cq *cq, struct ib_qp_cap cap,
 		.qp_type = IB_QPT_RC,
 	};
 
-	return refused(ib_create_qp(pd, &init), what);
+	return ib_create_qp(pd, &init);
+}
+
+static int refuse_qp(struct ib_pd *pd, struct ib_cq *cq, struct ib_qp_cap cap,
+		     const char *what)
+{
+	return refused(make_qp(pd, cq, cap), what);
+}
+
+static int granted(struct ib_pd *pd, struct ib_cq *cq, struct ib_qp_cap cap)
+{
+	struct ib_qp *qp = make_qp(pd, cq, cap);
+
+	if (IS_ERR(qp)) {
+		pr_err("the largest QP: %ld\n", PTR_ERR(qp));
+		return PTR_ERR(qp);
+	}
+	return ib_destroy_qp(qp);
 }
 
 static int check_qps_on(struct ib_pd *pd, struct ib_cq *cq)
@@ -70,15 +87,18 @@ static int check_qps_on(struct ib_pd *pd, struct ib_cq *cq)
 		.max_send_wr = 1, .max_recv_wr = 1,
 		.max_send_sge = 1, .max_recv_sge = 1,
 	};
-	struct ib_qp_cap sq = cap, rq = cap, send = cap, receive = cap;
+	struct ib_qp_cap largest = cap, sq = cap, rq = cap, send = cap,
+			 receive = cap;
 
-	/* What any list of SGEs leaves room for; a ring has more. */
-	sq.max_send_wr = attrs->max_qp_wr * 8 + 1;
-	sq.max_send_sge = attrs->max_send_sge;
-	rq.max_recv_wr = attrs->max_qp_wr * 8 + 1;
+	/* A ring of so short work requests has room for more. */
+	sq.max_send_wr = attrs->max_qp_wr + 1;
+	rq.max_recv_wr = attrs->max_qp_wr + 1;
 	send.max_send_sge = attrs->max_send_sge + 1;
 	receive.max_recv_sge = attrs->max_recv_sge + 1;
-	return refuse_qp(pd, cq, sq, "a larger SQ") ?:
+	largest.max_send_wr = attrs->max_qp_wr;
+	largest.max_recv_wr = attrs->max_qp_wr;
+	return granted(pd, cq, largest) ?:
+	       refuse_qp(pd, cq, sq, "a larger SQ") ?:
 	       refuse_qp(pd, cq, rq, "a larger RQ") ?:
 	       refuse_qp(pd, cq, send, "more SGEs to send") ?:
 	       refuse_qp(pd, cq, receive, "more SGEs to receive");
