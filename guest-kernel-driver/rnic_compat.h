@@ -18,18 +18,18 @@
 #include <rdma/iter.h>
 #endif
 
-/* The last parameter of the create_cq operation. */
+/* The tag of the struct that create_cq has as its last parameter. */
 #ifdef RNIC_HAVE_CREATE_CQ_ATTRS
-#define RNIC_CQ_UDATA		struct uverbs_attr_bundle
+#define RNIC_CQ_UDATA		uverbs_attr_bundle
 
-static inline struct ib_udata *rnic_cq_udata(RNIC_CQ_UDATA *attrs)
+static inline struct ib_udata *rnic_cq_udata(struct RNIC_CQ_UDATA *attrs)
 {
 	return attrs ? &attrs->driver_udata : NULL;
 }
 #else
-#define RNIC_CQ_UDATA		struct ib_udata
+#define RNIC_CQ_UDATA		ib_udata
 
-static inline struct ib_udata *rnic_cq_udata(RNIC_CQ_UDATA *udata)
+static inline struct ib_udata *rnic_cq_udata(struct RNIC_CQ_UDATA *udata)
 {
 	return udata;
 }
@@ -53,18 +53,18 @@ static inline struct ib_udata *rnic_cq_udata(RNIC_CQ_UDATA *udata)
 #define RNIC_DMAH_GIVEN		false
 #endif
 
-/* The last parameter of the reg_user_mr_dmabuf operation. */
+/* The same of reg_user_mr_dmabuf. */
 #if defined(RNIC_HAVE_REG_DMABUF_ATTRS) || defined(RNIC_HAVE_REG_USER_MR_DMAH)
-#define RNIC_DMABUF_UDATA	struct uverbs_attr_bundle
+#define RNIC_DMABUF_UDATA	uverbs_attr_bundle
 
-static inline struct ib_udata *rnic_dmabuf_udata(RNIC_DMABUF_UDATA *attrs)
+static inline struct ib_udata *rnic_dmabuf_udata(struct RNIC_DMABUF_UDATA *attrs)
 {
 	return attrs ? &attrs->driver_udata : NULL;
 }
 #else
-#define RNIC_DMABUF_UDATA	struct ib_udata
+#define RNIC_DMABUF_UDATA	ib_udata
 
-static inline struct ib_udata *rnic_dmabuf_udata(RNIC_DMABUF_UDATA *udata)
+static inline struct ib_udata *rnic_dmabuf_udata(struct RNIC_DMABUF_UDATA *udata)
 {
 	return udata;
 }

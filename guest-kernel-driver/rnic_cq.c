@@ -222,7 +222,7 @@ static int rnic_cq_read_request(struct rnic_dev *dev, const struct rnic_cq *cq,
 }
 
 int rnic_create_user_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
-			RNIC_CQ_UDATA *cq_udata)
+			struct RNIC_CQ_UDATA *cq_udata)
 {
 	struct rnic_dev *dev = to_rnic_dev(ibcq->device);
 	struct ib_udata *udata = rnic_cq_udata(cq_udata);
@@ -265,7 +265,7 @@ err_unpin:
 }
 
 int rnic_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
-		   RNIC_CQ_UDATA *cq_udata)
+		   struct RNIC_CQ_UDATA *cq_udata)
 {
 	struct rnic_dev *dev = to_rnic_dev(ibcq->device);
 	struct rnic_cq *cq = to_rnic_cq(ibcq);

@@ -137,7 +137,7 @@ struct ib_mr *rnic_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
 struct ib_mr *rnic_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset,
 				      u64 length, u64 virt_addr, int fd,
 				      int access, RNIC_DMAH_PARAMETER
-				      RNIC_DMABUF_UDATA *udata)
+				      struct RNIC_DMABUF_UDATA *udata)
 {
 	struct rnic_dev *dev = to_rnic_dev(ibpd->device);
 	struct ib_umem_dmabuf *dmabuf;

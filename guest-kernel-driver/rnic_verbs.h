@@ -265,7 +265,7 @@ struct ib_mr *rnic_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
 struct ib_mr *rnic_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset,
 				      u64 length, u64 virt_addr, int fd,
 				      int access, RNIC_DMAH_PARAMETER
-				      RNIC_DMABUF_UDATA *udata);
+				      struct RNIC_DMABUF_UDATA *udata);
 struct ib_mr *rnic_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
 				 u64 length, u64 virt_addr, int access,
 				 struct ib_pd *ibpd, struct ib_udata *udata);
@@ -276,9 +276,9 @@ int rnic_dealloc_mw(struct ib_mw *ibmw);
 
 /* rnic_cq.c */
 int rnic_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
-		   RNIC_CQ_UDATA *udata);
+		   struct RNIC_CQ_UDATA *udata);
 int rnic_create_user_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
-			RNIC_CQ_UDATA *udata);
+			struct RNIC_CQ_UDATA *udata);
 int rnic_modify_cq(struct ib_cq *ibcq, u16 count, u16 period);
 int rnic_resize_cq(struct ib_cq *ibcq, RNIC_CQE_COUNT cqe,
 		   struct ib_udata *udata);
