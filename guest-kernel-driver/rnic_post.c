@@ -192,7 +192,7 @@ static int rnic_wqe_atomic(struct rnic_wqe *wqe, const struct ib_send_wr *wr)
 static int rnic_wqe_local_invalidate(struct rnic_wqe *wqe,
 				     const struct ib_send_wr *wr)
 {
-	/* STag zero is always Valid (verbs specification 7.2.1). */
+	/* STag zero is always Valid (V7.2.1-12). */
 	if (!rnic_stag_index(wr->ex.invalidate_rkey))
 		return -EINVAL;
 	wqe->head.opcode = RNIC_SQ_LOCAL_INVALIDATE;
@@ -224,8 +224,8 @@ static int rnic_wqe_fast_register(const struct rnic_dev *dev,
 		},
 	};
 
-	/* None before ib_map_mr_sg(). */
-	if (!is_power_of_2(ibmr->page_size) ||
+	/* No size before ib_map_mr_sg(); and STag zero is no region (V7.2.1-12). */
+	if (!is_power_of_2(ibmr->page_size) || !rnic_stag_index(reg->key) ||
 	    (wr->send_flags & IB_SEND_INLINE))
 		return -EINVAL;
 	wqe->head.opcode = RNIC_SQ_FAST_REGISTER;

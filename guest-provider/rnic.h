@@ -335,6 +335,12 @@ int rnic_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr,
 int rnic_check_post(const struct ibv_qp *ibqp);
 uint64_t rnic_send_ops(struct rnic_context *ctx);
 
+/* It is always Valid, and no region or window: V7.2.1-12. */
+static inline bool rnic_is_stag_zero(uint32_t stag)
+{
+	return !(stag >> 8);
+}
+
 /* Building the next WQE of qp->sq; all with qp->sq.lock held. */
 int rnic_wqe_begin(struct rnic_qp *qp, enum ibv_wr_opcode opcode,
 		   uint64_t wr_id, unsigned int send_flags);
@@ -343,6 +349,8 @@ void rnic_wqe_invalidate(struct rnic_qp *qp, uint32_t rkey);
 void rnic_wqe_immediate(struct rnic_qp *qp, __be32 imm_data);
 void rnic_wqe_atomic(struct rnic_qp *qp, uint64_t compare_add, uint64_t swap);
 bool rnic_wqe_may_inline(const struct rnic_qp *qp);
+/* Whether a WR names a window and a region at all. */
+bool rnic_may_bind(uint32_t rkey, const struct ibv_mw_bind_info *info);
 void rnic_wqe_bind(struct rnic_qp *qp, uint32_t rkey,
 		   const struct ibv_mw_bind_info *info);
 int rnic_wqe_sges(struct rnic_qp *qp, const struct ibv_sge *sg_list,

@@ -370,6 +370,12 @@ static int add_data(struct rnic_qp *qp, const struct rnic_op *op,
 	return add_inline(qp, wr);
 }
 
+bool rnic_may_bind(uint32_t rkey, const struct ibv_mw_bind_info *info)
+{
+	return info->mr && !rnic_is_stag_zero(rkey) &&
+	       !rnic_is_stag_zero(info->mr->lkey);
+}
+
 static int build_send(struct rnic_qp *qp, const struct ibv_send_wr *wr)
 {
 	struct rnic_context *ctx = to_rctx(qp->vqp.qp.context);
@@ -378,7 +384,11 @@ static int build_send(struct rnic_qp *qp, const struct ibv_send_wr *wr)
 
 	if (!op)
 		return EOPNOTSUPP;
-	if ((op->kind & OP_BIND) && !wr->bind_mw.bind_info.mr)
+	if ((op->kind & OP_BIND) &&
+	    !rnic_may_bind(wr->bind_mw.rkey, &wr->bind_mw.bind_info))
+		return EINVAL;
+	if (wr->opcode == IBV_WR_LOCAL_INV &&
+	    rnic_is_stag_zero(wr->invalidate_rkey))
 		return EINVAL;
 	ret = begin(qp, op, wr->wr_id, wr->send_flags);
 	if (ret)

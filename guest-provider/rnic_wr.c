@@ -124,7 +124,11 @@ static void wr_local_inv(struct ibv_qp_ex *ibqp, uint32_t invalidate_rkey)
 {
 	struct rnic_qp *qp = begin(ibqp, IBV_WR_LOCAL_INV);
 
-	if (qp)
+	if (!qp)
+		return;
+	if (rnic_is_stag_zero(invalidate_rkey))
+		qp->wr_err = EINVAL;
+	else
 		rnic_wqe_invalidate(qp, invalidate_rkey);
 }
 
@@ -135,7 +139,7 @@ static void wr_bind_mw(struct ibv_qp_ex *ibqp, struct ibv_mw *mw,
 
 	if (!qp)
 		return;
-	if (info->mr)
+	if (rnic_may_bind(rkey, info))
 		rnic_wqe_bind(qp, rkey, info);
 	else
 		qp->wr_err = EINVAL;
