@@ -439,6 +439,37 @@ static void try_destroyed(void)
 	expect_status(ibv_destroy_cq(cq), 0, "ibv_destroy_cq");
 }
 
+/* More receives are posted than their CQ has room for completions; all of them
+ * complete in turn. */
+static void try_small_cq(void)
+{
+	struct ibv_cq *cq = make_cq(DEPTH), *small = make_cq(1);
+	struct by_hand_pair pairs[2];
+	unsigned int i, k;
+
+	if (small->cqe >= 2 * DEPTH)
+		fail("a CQ of 1 has %d", small->cqe);
+	for (k = 0; k < 2; k++) {
+		pairs[k].qps[0] = make_qp_on(adapter.pd, cq, cq, NULL);
+		pairs[k].qps[1] = make_qp_on(adapter.pd, cq, small, NULL);
+		by_hand_join(&adapter, &pairs[k], RIGHTS);
+		for (i = 0; i < DEPTH; i++)
+			post_recv(pairs[k].qps[1], i);
+	}
+	for (i = 0; i < DEPTH; i++)
+		for (k = 0; k < 2; k++) {
+			post_send(pairs[k].qps[0], i);
+			expect_wc(cq, i, IBV_WC_SUCCESS, "Send");
+			expect_wc(small, i, IBV_WC_SUCCESS, "small CQ");
+		}
+	for (k = 0; k < 2; k++)
+		for (i = 0; i < 2; i++)
+			expect_status(ibv_destroy_qp(pairs[k].qps[i]), 0,
+				      "ibv_destroy_qp");
+	expect_status(ibv_destroy_cq(cq), 0, "ibv_destroy_cq");
+	expect_status(ibv_destroy_cq(small), 0, "ibv_destroy_cq");
+}
+
 static void try_cqs(void)
 {
 	static const int sizes[] = { 1, 3, 17, 100 };
@@ -447,6 +478,7 @@ static void try_cqs(void)
 	for (i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
 		try_cq_size(sizes[i]);
 	try_two_cqs();
+	try_small_cq();
 	try_destroyed();
 	say("CQs: ok");
 }

@@ -3,14 +3,16 @@
  * notify-self: what a process is told of completions, and when. Two pairs of QPs, each
  * with a CQ on a channel; one CQ on no channel. An event comes once for a request, for
  * the next completion or the next solicited one; it takes no completion away, and none
- * is missed.
+ * is missed. Each vector raises its own interrupt.
  */
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "by-hand.h"
 #include "common.h"
@@ -257,6 +259,99 @@ static void try_never_missed(struct line *l)
 	}
 }
 
+/* ------------------------------------------------------------- vectors */
+
+/* Where the adapter is on its bus: its interrupts are named after that. */
+static void read_bus_address(char *address, size_t size)
+{
+	char link[200], target[200];
+	ssize_t length;
+
+	snprintf(link, sizeof(link), "/sys/class/infiniband/%s/device",
+		 ibv_get_device_name(adapter.context->device));
+	length = readlink(link, target, sizeof(target) - 1);
+	if (length < 0)
+		fail("%s: %s", link, strerror(errno));
+	target[length] = 0;
+	snprintf(address, size, "%s", strrchr(target, '/') + 1);
+}
+
+/* A line of /proc/interrupts: "27:", a number for each processor, texts. */
+static unsigned long long sum_of_line(const char *line)
+{
+	unsigned long long sum = 0, number;
+	int length;
+
+	line = strchr(line, ':') + 1;
+	while (sscanf(line, " %llu%n", &number, &length) == 1 &&
+	       line[length] == ' ') {
+		sum += number;
+		line += length;
+	}
+	return sum;
+}
+
+/* How often the interrupt of each vector of the adapter was raised so far. */
+static void read_interrupts(unsigned long long *counts, unsigned int vectors)
+{
+	FILE *file = fopen("/proc/interrupts", "r");
+	char address[64], name[100], line[4096];
+	unsigned int found = 0, vector;
+
+	read_bus_address(address, sizeof(address));
+	snprintf(name, sizeof(name), " rnic-%s-", address);
+	while (file && fgets(line, sizeof(line), file)) {
+		char *at = strstr(line, name);
+
+		if (!at)
+			continue;
+		vector = atoi(at + strlen(name));
+		/* The first two are of other events. */
+		if (vector < 2 || vector - 2 >= vectors)
+			continue;
+		counts[vector - 2] = sum_of_line(line);
+		found++;
+	}
+	if (!file || found != vectors)
+		fail("%u of %u interrupts are found", found, vectors);
+	fclose(file);
+}
+
+/* The events of a CQ come by its vector, and by no other. */
+static void try_vector(unsigned int vector, unsigned int vectors)
+{
+	unsigned long long before[vectors], after[vectors];
+	struct line l;
+	unsigned int i;
+
+	make_line(&l, make_channel_of_events(), vector);
+	read_interrupts(before, vectors);
+	for (i = 0; i < 20; i++) {
+		ask(&l, 0);
+		send_message(&l, 0);
+		expect_event_of(&l, "of each vector");
+		take_all(&l);
+	}
+	read_interrupts(after, vectors);
+	for (i = 0; i < vectors; i++)
+		if ((after[i] - before[i] >= 20) != (i == vector) ||
+		    (i != vector && after[i] != before[i]))
+			fail("20 events of vector %u raise interrupt %u %llu times",
+			     vector, i, after[i] - before[i]);
+	free_line(&l);
+}
+
+static void try_vectors(void)
+{
+	unsigned int vectors = adapter.context->num_comp_vectors, i;
+
+	for (i = 0; i < vectors; i++)
+		try_vector(i, vectors);
+	if (ibv_create_cq(adapter.context, 1, NULL, NULL, vectors))
+		fail("there is a vector more");
+	say("%u vectors: ok", vectors);
+}
+
 /* ------------------------------------------------------ kinds of messages */
 
 static struct ibv_wc execute(struct ibv_cq *cq, struct ibv_qp *qp,
@@ -446,6 +541,7 @@ static void run(const char *name)
 		try_messages(&lines[i]);
 		say("CQ %u: ok", i);
 	}
+	try_vectors();
 	make_line(&nobody, NULL, 0);
 	try_nobody(&nobody);
 	for (i = 0; i < PAIRS; i++) {
