@@ -2,7 +2,8 @@
 /*
  * kverbs_self: atomic operations, immediate data and Reads with several SGEs by
  * kernel verbs, on two QPs of the adapter that are connected by hand to each other;
- * then posting and polling, notification, and what the driver has to refuse.
+ * then posting and polling, notification, what the driver has to refuse, sizes of
+ * queues, and memory.
  *
  * Loading it does all of that; it loads if all is right. With maxima=1 it has the
  * largest queues that the adapter offers, instead.
@@ -14,10 +15,12 @@
 #include <linux/module.h>
 #include <rdma/ib_verbs.h>
 
+#include "attributes.h"
 #include "connect.h"
 #include "events.h"
 #include "limits.h"
 #include "maxima.h"
+#include "memory.h"
 #include "posting.h"
 
 #define TIME_LIMIT	(60 * HZ)
@@ -342,7 +345,8 @@ static int check_device(struct ib_device *dev)
 	if (IS_ERR(self.pd))
 		return PTR_ERR(self.pd);
 	ret = with_cq() ?: check_posting(self.pd) ?: check_events(self.pd) ?:
-	      check_limits(self.pd);
+	      check_limits(self.pd) ?: check_attributes(self.pd) ?:
+	      check_memory_verbs(self.pd);
 	ib_dealloc_pd(self.pd);
 	return ret;
 }
