@@ -18,6 +18,6 @@ for kind in "small pages, odd" "huge pages" "huge pages, odd"; do
 		fail "region-self, 1 GiB"
 done
 
-shows V7.3.1.1-2 V7.3.1.1-3 V7.3.2.2-1 V7.3.2.2-3 V7.6.1.1-1 V7.6.1.1-3 V7.6.1.2-1 \
-	V7.6.2-1 V7.9-1 V9.2.6.2-1 V9.2.6.2-5 V9.2.6.2-6
+shows V7.3.1.1-1 V7.3.1.1-2 V7.3.1.1-3 V7.3.2.2-1 V7.3.2.2-3 V7.6.1.1-1 V7.6.1.1-3 \
+	V7.6.1.2-1 V7.6.2-1 V7.9-1 V9.2.6.2-1 V9.2.6.2-5 V9.2.6.2-6
 shows_provider V7.6.1.1-2

@@ -225,3 +225,5 @@ sort "/mnt/run/documented" >/tmp/documented
 diff /tmp/documented /tmp/counters || fail "not those of the manual"
 rdma statistic show link "$device/1" | tr ' ' '\n' | grep -q '^events_lost$' ||
 	fail "rdma statistic shows others"
+
+shows_driver V6.1.1-9 V7.7-1
