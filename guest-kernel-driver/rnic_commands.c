@@ -180,6 +180,8 @@ int rnic_cmd_query_device(struct rnic_dev *dev)
 		dev->limits.max_srq = 0;
 		dev->limits.max_srq_wr = 0;
 	}
+	if (!rnic_has(dev, RNIC_FEATURE_MEMORY_WINDOW))
+		dev->limits.max_mw = 0;
 	return rnic_cmd_check_limits(dev);
 }
 

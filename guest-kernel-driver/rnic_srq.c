@@ -34,7 +34,7 @@ static int rnic_srq_check_attr(struct rnic_dev *dev,
 {
 	const struct rnic_limits *l = &dev->limits;
 
-	if (attr->srq_type != IB_SRQT_BASIC)
+	if (attr->srq_type != IB_SRQT_BASIC || !rnic_has(dev, RNIC_FEATURE_SRQ))
 		return -EOPNOTSUPP;
 	if (!attr->attr.max_wr || attr->attr.max_wr > l->max_srq_wr ||
 	    attr->attr.max_sge > l->max_recv_sge ||

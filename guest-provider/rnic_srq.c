@@ -98,6 +98,11 @@ struct ibv_srq *rnic_create_srq(struct ibv_pd *pd,
 	struct rnic_srq *srq;
 	int ret;
 
+	if (!rnic_has_feature(ctx, RNIC_FEATURE_SRQ)) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+
 	srq = calloc(1, sizeof(*srq));
 	if (!srq) {
 		errno = ENOMEM;

@@ -341,11 +341,25 @@ static void try_srq_of(int wr, int sge)
 		fail("a full S-RQ stays: %s", strerror(errno));
 }
 
+/* Without S-RQs there is no number of theirs, nor one of them. */
+static void refuse_srqs(void)
+{
+	if (device.orig_attr.max_srq_wr || device.orig_attr.max_srq_sge)
+		fail("no S-RQs, of %d WRs of %d SGEs",
+		     device.orig_attr.max_srq_wr, device.orig_attr.max_srq_sge);
+	expect_error(!make_limit_srq(1, 1), EOPNOTSUPP, "an S-RQ");
+}
+
 static void try_srqs(void)
 {
 	int wr = device.orig_attr.max_srq_wr, sge = device.orig_attr.max_srq_sge;
-	struct ibv_srq *srq = make_limit_srq(wr, sge);
+	struct ibv_srq *srq;
 
+	if (!device.orig_attr.max_srq) {
+		refuse_srqs();
+		return;
+	}
+	srq = make_limit_srq(wr, sge);
 	need(srq, "the largest S-RQ");
 	ibv_destroy_srq(srq);
 	try_srq_of(7, 2);
@@ -484,10 +498,12 @@ static void try_numbers(void)
 
 	try_number("PDs", d->max_pd, 1, add_pd, drop_pd);
 	try_number("CQs", d->max_cq, 1, add_cq, drop_cq);
-	try_number("S-RQs", d->max_srq, 0, add_srq, drop_srq);
+	if (d->max_srq)
+		try_number("S-RQs", d->max_srq, 0, add_srq, drop_srq);
 	try_number("QPs", d->max_qp, 0, add_qp, drop_qp);
 	try_number("regions", d->max_mr, 0, add_mr, drop_mr);
-	try_number("windows", d->max_mw, 0, add_mw, drop_mw);
+	if (d->max_mw)
+		try_number("windows", d->max_mw, 0, add_mw, drop_mw);
 	if (pinned_kb() != pinned)
 		fail("%llu kB are pinned, before %llu",
 		     (unsigned long long)pinned_kb(),
@@ -605,6 +621,11 @@ static void try_moderation(void)
 	};
 	int ret = ibv_modify_cq(cq, &attr);
 
+	if (!device.cq_mod_caps.max_cq_count) {
+		if (ret != EOPNOTSUPP)
+			fail("moderation: %s, not EOPNOTSUPP", strerror(ret));
+		return;
+	}
 	if (ret)
 		fail("as much moderation as the device tells: %s",
 		     strerror(ret));
@@ -659,6 +680,10 @@ int main(int argc, char **argv)
 	try_numbers();
 	try_gids();
 	try_regions();
+	if (!device.orig_attr.max_mw != !(device.orig_attr.device_cap_flags &
+					  (IBV_DEVICE_MEM_WINDOW |
+					   IBV_DEVICE_MEM_WINDOW_TYPE_2B)))
+		fail("%d windows", device.orig_attr.max_mw);
 	try_window(IBV_DEVICE_MEM_WINDOW, IBV_MW_TYPE_1);
 	try_window(IBV_DEVICE_MEM_WINDOW_TYPE_2B, IBV_MW_TYPE_2);
 	try_timestamps();
