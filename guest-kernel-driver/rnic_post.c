@@ -362,6 +362,12 @@ static void rnic_publish(struct rnic_dev *dev, u32 number, u32 doorbell,
 		rnic_ring(dev, doorbell, number);
 }
 
+/* V8.2.1-11: in every other state the device holds it, does it or flushes it. */
+static bool rnic_qp_takes_posts(const struct rnic_qp *qp)
+{
+	return READ_ONCE(qp->idle_state) != IB_QPS_RESET;
+}
+
 int rnic_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 		   const struct ib_send_wr **bad_wr)
 {
@@ -372,6 +378,10 @@ int rnic_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 	int ret = 0;
 	u32 old;
 
+	if (!rnic_qp_takes_posts(qp)) {
+		*bad_wr = wr;
+		return -EINVAL;
+	}
 	spin_lock_irqsave(&qp->sq.lock, irq_flags);
 	old = qp->sq.producer;
 	for (; wr && !ret; wr = wr->next) {
@@ -463,6 +473,10 @@ int rnic_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 	u32 old;
 	int ret;
 
+	if (!rnic_qp_takes_posts(qp)) {
+		*bad_wr = wr;
+		return -EINVAL;
+	}
 	spin_lock_irqsave(&qp->rq.lock, irq_flags);
 	old = qp->rq.producer;
 	ret = rnic_post_recvs(&qp->rq, false, wr, bad_wr);

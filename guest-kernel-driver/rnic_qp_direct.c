@@ -103,6 +103,6 @@ int rnic_qp_move_directly(struct rnic_qp *qp, const struct ib_qp_attr *attr,
 	if (ret)
 		return ret;
 	qp->direct = true;
-	qp->idle_state = attr->qp_state;
+	WRITE_ONCE(qp->idle_state, attr->qp_state);
 	return 0;
 }

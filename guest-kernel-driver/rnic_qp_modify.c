@@ -79,7 +79,12 @@ static int rnic_qp_to_error(struct rnic_qp *qp)
 {
 	int ret = rnic_qp_try_error(qp);
 
-	return ret == -EINVAL ? rnic_qp_try_error(qp) : ret;
+	if (ret == -EINVAL)
+		ret = rnic_qp_try_error(qp);
+	/* What is posted is taken again, and flushed: see rnic_qp_takes_posts(). */
+	if (!ret && qp->idle_state == IB_QPS_RESET)
+		WRITE_ONCE(qp->idle_state, IB_QPS_INIT);
+	return ret;
 }
 
 void rnic_qp_give_up(struct rnic_qp *qp)
@@ -140,7 +145,7 @@ static void rnic_qp_forget(struct rnic_qp *qp)
 {
 	rnic_qp_forget_posted(qp);
 	rnic_qp_forget_attributes(qp);
-	qp->idle_state = IB_QPS_RESET;
+	WRITE_ONCE(qp->idle_state, IB_QPS_RESET);
 	qp->direct = false;
 }
 
@@ -279,7 +284,7 @@ static int rnic_qp_prepare(struct rnic_qp *qp, const struct ib_qp_attr *attr,
 	ret = rnic_cmd_modify_qp(to_rnic_dev(qp->ibqp.device), qp->qpn,
 				 &change);
 	if (!ret)
-		qp->idle_state = attr->qp_state;
+		WRITE_ONCE(qp->idle_state, attr->qp_state);
 	return ret;
 }
 

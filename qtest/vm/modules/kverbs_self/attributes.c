@@ -336,12 +336,43 @@ static int change(struct ib_qp *qp, enum ib_qp_state state)
 	return ib_modify_qp(qp, &attr, IB_QP_STATE);
 }
 
+/* Nothing is taken in RESET. */
+static int refuse_posts(struct ib_qp *qp)
+{
+	const struct ib_recv_wr *bad_recv = NULL;
+	const struct ib_send_wr *bad_send = NULL;
+	struct ib_recv_wr recv = {};
+	struct ib_send_wr send = { .opcode = IB_WR_SEND };
+
+	return need(ib_post_send(qp, &send, &bad_send) == -EINVAL &&
+		    bad_send == &send &&
+		    ib_post_recv(qp, &recv, &bad_recv) == -EINVAL &&
+		    bad_recv == &recv, "posting in RESET");
+}
+
+/* From RESET to ERR: then it comes back. */
+static int check_drain(struct ib_qp *qp, struct ib_cq *cq)
+{
+	struct ib_recv_wr recv = { .wr_id = 5 };
+	unsigned long deadline = jiffies + TIME_LIMIT;
+	struct ib_wc wc = {};
+	int ret = change(qp, IB_QPS_ERR) ?: ib_post_recv(qp, &recv, NULL);
+
+	while (!ret && !ib_poll_cq(cq, 1, &wc)) {
+		usleep_range(50, 100);
+		ret = time_after(jiffies, deadline) ? -ETIMEDOUT : 0;
+	}
+	return ret ?: need(wc.wr_id == 5 && wc.status == IB_WC_WR_FLUSH_ERR,
+			   "what is posted in ERR, behind RESET");
+}
+
 static int check_states(struct attributes *a, struct ib_qp **qp)
 {
 	const struct ib_device_attr *attrs = &a->pd->device->attrs;
 
 	return change(qp[0], IB_QPS_RESET) ?:
-	       expect_told(a, qp[0], IB_QPS_RESET, 0) ?: to_init(qp[0]) ?:
+	       expect_told(a, qp[0], IB_QPS_RESET, 0) ?:
+	       refuse_posts(qp[0]) ?: to_init(qp[0]) ?:
 	       expect_told(a, qp[0], IB_QPS_INIT, -1) ?:
 	       set_depths(qp[0], 2, 3) ?:
 	       set_depths(qp[0], attrs->max_qp_rd_atom,
@@ -354,7 +385,8 @@ static int check_states(struct attributes *a, struct ib_qp **qp)
 	       change(qp[0], IB_QPS_ERR) ?:
 	       expect_told(a, qp[0], IB_QPS_ERR, RIGHTS) ?:
 	       change(qp[0], IB_QPS_RESET) ?:
-	       expect_told(a, qp[0], IB_QPS_RESET, 0);
+	       expect_told(a, qp[0], IB_QPS_RESET, 0) ?:
+	       refuse_posts(qp[0]) ?: check_drain(qp[0], a->cq[1]);
 }
 
 static int check_told(struct attributes *a)

@@ -23,6 +23,7 @@
 #define OFFSET		100	/* of a region that begins within a page */
 #define LENGTH		200
 #define PAGES		2
+#define MOST_REGIONS	1000	/* of the longest lists; args has them be fewer */
 #define ALL_RIGHTS	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | \
 			 IB_ACCESS_REMOTE_READ)
 
@@ -549,13 +550,122 @@ static int check_wrong_invalidate(struct memory *m)
 			   attr.qp_state == IB_QPS_SQE, "the state behind it");
 }
 
+/*
+ * -------------------------------------------------------------- fences
+ */
+
+/* What a Read brings is written on by one list: not before it has come. */
+static int check_read_fence_of(struct memory *m, u8 octet)
+{
+	struct ib_sge sge = {
+		.addr = m->own->iova, .length = PAGE_SIZE / 2,
+		.lkey = m->own->lkey,
+	};
+	struct ib_rdma_wr write = {
+		.wr = {
+			.opcode = IB_WR_RDMA_WRITE,
+			.send_flags = IB_SEND_SIGNALED | IB_SEND_FENCE,
+			.sg_list = &sge,
+			.num_sge = 1,
+		},
+		.remote_addr = m->mr->iova + PAGE_SIZE / 2,
+		.rkey = m->mr->rkey,
+	};
+	struct ib_rdma_wr read = {
+		.wr = {
+			.next = &write.wr,
+			.opcode = IB_WR_RDMA_READ,
+			.sg_list = &sge,
+			.num_sge = 1,
+		},
+		.remote_addr = m->mr->iova,
+		.rkey = m->mr->rkey,
+	};
+	struct ib_wc wc;
+	int ret;
+
+	memset(m->page[0], octet, PAGE_SIZE / 2);
+	memset(m->page[0] + PAGE_SIZE / 2, 0, PAGE_SIZE / 2);
+	memset(m->page[1], 0, PAGE_SIZE);
+	ret = ib_post_send(m->qp[0], &read.wr, NULL) ?: await(m, 0, &wc);
+	if (ret)
+		return ret;
+	return need(wc.status == IB_WC_SUCCESS &&
+		    !memchr_inv(m->page[0] + PAGE_SIZE / 2, octet,
+				PAGE_SIZE / 2), "a fenced Write behind a Read");
+}
+
+static int check_read_fence(struct memory *m)
+{
+	u8 octet;
+	int ret = map_part(m, 0, PAGE_SIZE) ?:
+		  register_mapped(m, ALL_RIGHTS, IB_WC_SUCCESS, "a region");
+
+	for (octet = 1; octet < 30 && !ret; octet++)
+		ret = check_read_fence_of(m, octet);
+	return ret ?: invalidate(m);
+}
+
+/*
+ * ------------------------------------------------------- no more of them
+ */
+static struct ib_mr *add_region(struct memory *m, u32 pages)
+{
+	return ib_alloc_mr(m->pd, IB_MR_TYPE_MEM_REG, pages);
+}
+
+/* However many there are, what an STag was given room for it has. */
+static int use_first(struct memory *m, struct ib_mr *first, u32 pages)
+{
+	struct ib_mr *before = m->mr;
+	int ret;
+
+	m->mr = first;
+	ret = with_list(m, pages);
+	m->mr = before;
+	return ret;
+}
+
+static int check_exhausted(struct memory *m)
+{
+	u32 pages = m->pd->device->attrs.max_fast_reg_page_list_len;
+	struct ib_mr **mrs = kvcalloc(MOST_REGIONS, sizeof(*mrs), GFP_KERNEL);
+	u32 number = 0;
+	int ret = 0;
+
+	if (!mrs)
+		return -ENOMEM;
+	while (number < MOST_REGIONS && !ret) {
+		mrs[number] = add_region(m, pages);
+		ret = PTR_ERR_OR_ZERO(mrs[number]);
+		if (!ret)
+			number++;
+	}
+	/* A refusal makes nothing: as soon as one has gone there is another. */
+	ret = need(ret == -ENOMEM && number > 1, "as many regions as there can be");
+	if (!ret) {
+		ib_dereg_mr(mrs[--number]);
+		mrs[number] = add_region(m, pages);
+		ret = PTR_ERR_OR_ZERO(mrs[number]);
+		number += !ret;
+	}
+	if (!ret)
+		ret = use_first(m, mrs[0], pages);
+	while (number)
+		ib_dereg_mr(mrs[--number]);
+	kvfree(mrs);
+	return ret;
+}
+
 static int check_all(struct memory *m)
 {
 	return check_rights(m) ?: check_lengths(m) ?:
 	       with_qps(m, check_zero_based) ?: with_qps(m, check_va_based) ?:
 	       with_qps(m, invalidate) ?: check_stag_zero(m) ?:
 	       with_qps(m, check_page_size) ?:
-	       with_qps(m, check_wrong_invalidate);
+	       with_qps(m, check_wrong_invalidate) ?:
+	       with_qps(m, invalidate) ?: with_qps(m, check_read_fence) ?:
+	       check_exhausted(m);
 }
 
 /*
