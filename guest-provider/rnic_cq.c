@@ -827,12 +827,26 @@ static void forget_in_ring(struct rnic_cq_ring *ring, uint32_t qpn,
 	}
 }
 
+/* What is forgotten and next to be polled has its places back at once. */
+static void drop_forgotten(struct rnic_cq *cq)
+{
+	struct rnic_cq_ring *ring = oldest_ring(cq);
+	const struct rnic_cqe *cqe;
+
+	while ((cqe = valid_cqe(ring, ring->consumer)) && !cqe->qpn) {
+		ring->consumer++;
+		ring = oldest_ring(cq);
+	}
+	return_cqes(cq);
+}
+
 static void forget_in(struct rnic_cq *cq, uint32_t qpn, struct ibv_srq *srq)
 {
 	struct rnic_cq_ring *ring;
 
 	for (ring = cq->ring; ring; ring = ring->next)
 		forget_in_ring(ring, qpn, srq);
+	drop_forgotten(cq);
 }
 
 /*

@@ -17,6 +17,7 @@
 #define SLOT	64
 #define RIGHTS	(IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE)
 #define TIMES	20
+#define MANY	4096
 
 static const char help[] =
 "usage: by-hand-life [options] ADAPTER\n"
@@ -470,6 +471,32 @@ static void try_small_cq(void)
 	expect_status(ibv_destroy_cq(small), 0, "ibv_destroy_cq");
 }
 
+/* A CQ goes with what is on it, and an event that was asked for does not come. */
+static void try_unpolled(void)
+{
+	struct ibv_comp_channel *channel =
+		ibv_create_comp_channel(adapter.context);
+	struct pollfd fd = { .events = POLLIN };
+	struct ibv_cq *cq;
+	struct ibv_qp *qp;
+	unsigned int i;
+
+	need(channel, "ibv_create_comp_channel");
+	fd.fd = channel->fd;
+	for (i = 0; i < TIMES; i++) {
+		cq = ibv_create_cq(adapter.context, DEPTH, NULL, channel, 0);
+		need(cq, "ibv_create_cq");
+		qp = make_qp_on(adapter.pd, cq, cq, NULL);
+		flush_receives(qp, DEPTH, 100);
+		expect_status(ibv_req_notify_cq(cq, 0), 0, "ibv_req_notify_cq");
+		expect_status(ibv_destroy_qp(qp), 0, "ibv_destroy_qp");
+		expect_status(ibv_destroy_cq(cq), 0, "ibv_destroy_cq");
+	}
+	if (poll(&fd, 1, 300) > 0)
+		fail("an event of a CQ that has gone");
+	expect_status(ibv_destroy_comp_channel(channel), 0, "the channel");
+}
+
 static void try_cqs(void)
 {
 	static const int sizes[] = { 1, 3, 17, 100 };
@@ -480,6 +507,7 @@ static void try_cqs(void)
 	try_two_cqs();
 	try_small_cq();
 	try_destroyed();
+	try_unpolled();
 	say("CQs: ok");
 }
 
@@ -672,6 +700,31 @@ static void try_error(struct by_hand_pair *pair)
 	join_again(pair);
 }
 
+/* From ERR to RESET while thousands are being flushed: the change waits for that, and
+ * what is posted afterwards is all that there is. */
+static void try_reset_at_once(void)
+{
+	struct ibv_cq *cq = make_cq(MANY);
+	struct ibv_qp *qp = by_hand_qp(&adapter, cq, MANY);
+	unsigned int i, k;
+
+	for (i = 0; i < TIMES; i++) {
+		by_hand_init(qp, 0);
+		for (k = 0; k < MANY; k++)
+			post_recv(qp, k);
+		expect_status(try_state(qp, IBV_QPS_ERR), 0, "ERR");
+		to_state(qp, IBV_QPS_RESET);
+		by_hand_init(qp, 0);
+		post_recv(qp, MANY + i);
+		to_state(qp, IBV_QPS_ERR);
+		expect_wc(cq, MANY + i, IBV_WC_WR_FLUSH_ERR, "after RESET");
+		expect_empty(cq, "after RESET");
+		to_state(qp, IBV_QPS_RESET);
+	}
+	expect_status(ibv_destroy_qp(qp), 0, "ibv_destroy_qp");
+	expect_status(ibv_destroy_cq(cq), 0, "ibv_destroy_cq");
+}
+
 /* Its stream has gone: what the peer posts fails, and its receives come back. */
 static void expect_peer_fails(struct by_hand_pair *pair)
 {
@@ -733,6 +786,7 @@ static void try_states(void)
 	try_terminate(&pair);
 	try_error(&pair);
 	by_hand_free(&pair);
+	try_reset_at_once();
 	say("states of QPs: ok");
 	destroy_unconnected(IBV_QPS_RESET);
 	destroy_unconnected(IBV_QPS_INIT);
