@@ -277,6 +277,42 @@ static void check_attributes(struct ibv_qp *qp)
 	EXPECT(rnr_retry, 6);
 }
 
+static void set_depth(struct ibv_qp *qp, int mask, unsigned int depth)
+{
+	struct ibv_qp_attr set = {
+		.max_rd_atomic = depth, .max_dest_rd_atomic = depth,
+	}, attr;
+	struct ibv_qp_init_attr init;
+
+	modify(qp, &set, mask, "a read depth");
+	attr = query(qp, &init);
+	if (mask & IBV_QP_MAX_QP_RD_ATOMIC)
+		EXPECT(max_rd_atomic, depth);
+	if (mask & IBV_QP_MAX_DEST_RD_ATOMIC)
+		EXPECT(max_dest_rd_atomic, depth);
+}
+
+/* What is asked for is granted, none included: smaller or larger than before, each
+ * without the other. */
+static void check_depths(struct ibv_qp *qp)
+{
+	struct ibv_device_attr device;
+	unsigned int ird, ord, i;
+
+	if (ibv_query_device(qp->context, &device))
+		fail("ibv_query_device: %s", strerror(errno));
+	ird = device.max_qp_rd_atom;
+	ord = device.max_qp_init_rd_atom;
+	for (i = 0; i < 2; i++) {
+		set_depth(qp, IBV_QP_MAX_DEST_RD_ATOMIC, 0);
+		set_depth(qp, IBV_QP_MAX_QP_RD_ATOMIC, ord);
+		set_depth(qp, IBV_QP_MAX_DEST_RD_ATOMIC, 1);
+		set_depth(qp, IBV_QP_MAX_QP_RD_ATOMIC, 0);
+		set_depth(qp, IBV_QP_MAX_DEST_RD_ATOMIC, ird);
+		set_depth(qp, IBV_QP_MAX_QP_RD_ATOMIC, 1);
+	}
+}
+
 /* Before the connection, and again: the last values are in force. */
 static void check_before(struct ibv_qp *qp)
 {
@@ -421,11 +457,71 @@ static void check_qp(void)
 	expect_state(qp, IBV_QPS_INIT, "after creation");
 	check_init_attributes(qp, &init);
 	check_before(qp);
+	check_depths(qp);
 	check_no_transition(qp);
 	check_attributes(qp);
 	check_reset(qp);
 	if (ibv_destroy_qp(qp))
 		fail("ibv_destroy_qp: %s", strerror(errno));
+}
+
+/* As many as there may be at once, or more: all are done. */
+static void check_reads(unsigned int number)
+{
+	uint8_t *from = allocate(MEMORY), *to = allocate(MEMORY);
+	struct ibv_mr *here = register_memory(a.id, to, MEMORY, ALL_RIGHTS);
+	struct ibv_mr *there = register_memory(b.id, from, MEMORY, ALL_RIGHTS);
+	struct ibv_wc wc;
+	unsigned int i;
+
+	for (i = 0; i < number; i++) {
+		struct ibv_sge sge = { (uintptr_t)to + i, 1, here->lkey };
+		struct ibv_send_wr *bad, wr = {
+			.wr_id = i, .sg_list = &sge, .num_sge = 1,
+			.opcode = IBV_WR_RDMA_READ,
+			.send_flags = IBV_SEND_SIGNALED,
+			.wr.rdma = {
+				.remote_addr = (uintptr_t)from + i,
+				.rkey = there->rkey,
+			},
+		};
+
+		from[i] = i + 1;
+		if (ibv_post_send(a.id->qp, &wr, &bad))
+			fail("posting Reads");
+	}
+	for (i = 0; i < number; i++) {
+		expect_completion(a.send_cq, a.send_channel, &wc, "a Read");
+		if (wc.wr_id != i)
+			fail("Read %llu is number %u",
+			     (unsigned long long)wc.wr_id, i);
+	}
+	if (memcmp(from, to, number))
+		fail("Reads have brought other octets");
+	ibv_dereg_mr(here);
+	ibv_dereg_mr(there);
+	free(from);
+	free(to);
+}
+
+/* As it was connected: all that both ends have agreed on; less; again as many. IRD is
+ * fixed by then. */
+static void check_depths_connected(struct ibv_qp *qp)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr before = query(qp, &init), attr;
+
+	check_reads(QP_DEPTH);
+	set_depth(qp, IBV_QP_MAX_QP_RD_ATOMIC, 1);
+	check_reads(8);
+	set_depth(qp, IBV_QP_MAX_QP_RD_ATOMIC, before.max_rd_atomic);
+	check_reads(QP_DEPTH);
+	attr = before;
+	attr.max_dest_rd_atomic--;
+	if (ibv_modify_qp(qp, &attr, IBV_QP_MAX_DEST_RD_ATOMIC) != EINVAL)
+		fail("IRD of a connected QP: not EINVAL");
+	attr = query(qp, &init);
+	EXPECT(max_dest_rd_atomic, before.max_dest_rd_atomic);
 }
 
 /* Of one that is connected: what changes does so at once; what is refused changes
@@ -443,6 +539,7 @@ static void check_connected(void)
 	struct ibv_qp_init_attr init;
 	unsigned int i;
 
+	check_depths_connected(qp);
 	modify(qp, &set, IBV_QP_STATE | IBV_QP_MAX_QP_RD_ATOMIC, "ORD in RTS");
 	attr = query(qp, &init);
 	EXPECT(qp_state, IBV_QPS_RTS);

@@ -225,6 +225,76 @@ static void try_bind(uint8_t octet)
 	complete(1, IBV_WC_SEND, "an rkey");
 }
 
+/* -------------------------------------------------- memory that is taken away */
+
+static void join_anew(void)
+{
+	by_hand_free(&pair);
+	by_hand_connect(&adapter, &pair, adapter.pd, RIGHTS, DEPTH);
+}
+
+/* The region goes while Reads to it are under way: these fail, or were done before;
+ * nothing of them comes to the memory later. */
+static void try_dereg(uint8_t octet)
+{
+	struct ibv_mr *own = ibv_reg_mr(adapter.pd, sink, SIZE,
+					IBV_ACCESS_LOCAL_WRITE);
+	struct ibv_sge sges[DEPTH];
+	struct ibv_send_wr wrs[DEPTH];
+	unsigned int i, failed = 0;
+	struct ibv_wc wc;
+
+	if (!own)
+		fail("ibv_reg_mr: %s", strerror(errno));
+	memset(source, octet, SIZE);
+	for (i = 0; i < DEPTH; i++) {
+		wrs[i] = transfer(IBV_WR_RDMA_READ, &sges[i], sink, source,
+				  SIZE);
+		sges[i].lkey = own->lkey;
+	}
+	post_list(pair.qps[0], wrs, DEPTH);
+	if (ibv_dereg_mr(own))
+		fail("ibv_dereg_mr: %s", strerror(errno));
+	memset(sink, 0, SIZE);
+	for (i = 0; i < DEPTH; i++) {
+		wc = by_hand_wait(pair.cqs[0], "a Read without a region");
+		failed += wc.status != IBV_WC_SUCCESS;
+		if (wc.status == IBV_WC_SUCCESS && failed)
+			fail("a Read behind one that failed succeeds");
+	}
+	check_octets(sink, 0, SIZE, "after its region has gone");
+	if (failed)
+		join_anew();
+}
+
+/* What may not be written is no sink of a Read. */
+static void try_sink_without_right(void)
+{
+	struct ibv_mr *own = ibv_reg_mr(adapter.pd, sink, SIZE,
+					IBV_ACCESS_REMOTE_READ);
+	struct ibv_sge sge;
+	struct ibv_send_wr wr = transfer(IBV_WR_RDMA_READ, &sge, sink, source,
+					 SIZE);
+	struct ibv_wc wc;
+
+	if (!own)
+		fail("ibv_reg_mr: %s", strerror(errno));
+	memset(source, 1, SIZE);
+	memset(sink, 0, SIZE);
+	sge.lkey = own->lkey;
+	post_list(pair.qps[0], &wr, 1);
+	by_hand_expect_event(&adapter, pair.qps[0], IBV_EVENT_QP_ACCESS_ERR);
+	wc = by_hand_wait(pair.cqs[0], "a Read to what may not be written");
+	if (wc.status != IBV_WC_WR_FLUSH_ERR)
+		fail("a Read to what may not be written: %s",
+		     ibv_wc_status_str(wc.status));
+	check_octets(sink, 0, SIZE, "what may not be written");
+	by_hand_await_error(pair.qps[0]);
+	join_anew();
+	if (ibv_dereg_mr(own))
+		fail("ibv_dereg_mr: %s", strerror(errno));
+}
+
 /* ------------------------------------------------------------ what counts */
 
 /* Fields of other kinds of work requests say nothing, whatever is in them. */
@@ -416,6 +486,10 @@ static void run(const char *name)
 		invalidate_window();
 	}
 	say("binds: ok");
+	for (i = 1; i <= ROUNDS; i++)
+		try_dereg(i);
+	try_sink_without_right();
+	say("memory taken away: ok");
 	try_ignored();
 	try_stag_zero();
 	try_common_cq();

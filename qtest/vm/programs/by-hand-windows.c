@@ -312,6 +312,20 @@ static struct ibv_mr *register_region(int access)
 	return mr;
 }
 
+/* A region is none, though an Invalidate takes both. */
+static void refuse_region_as_window(void)
+{
+	struct ibv_mr *mr = register_region(IBV_ACCESS_LOCAL_WRITE |
+					    IBV_ACCESS_MW_BIND);
+	uint32_t rkey = mw2->rkey;
+
+	mw2->rkey = mr->rkey;
+	refuse_bind(region_mr, 0, 1, "a region in a window's place");
+	mw2->rkey = rkey;
+	need_status(invalidate(mr->rkey), 0, "a region invalidated");
+	need_status(ibv_dereg_mr(mr), 0, "a region that was invalidated");
+}
+
 static void try_refused_binds(void)
 {
 	struct ibv_mr none, *mr;
@@ -325,6 +339,16 @@ static void try_refused_binds(void)
 	none.addr = NULL;
 	refuse_bind(&none, 0, 1, "a zero based region");
 	need_status(ibv_dereg_mr(mr), 0, "ibv_dereg_mr");
+	/* The rights of windows are those that the region has here, not for peers. */
+	mr = register_region(IBV_ACCESS_MW_BIND);
+	need_status(bind_2(mr, 0, 1, IBV_ACCESS_REMOTE_WRITE),
+		    IBV_WC_MW_BIND_ERR, "a right to write that the region has not");
+	by_hand_await_error(pairs[0].qps[1]);
+	reconnect();
+	need_status(bind_2(mr, 0, 1, IBV_ACCESS_REMOTE_READ), 0, "to read");
+	need_status(invalidate(mw2->rkey), 0, "invalidation");
+	need_status(ibv_dereg_mr(mr), 0, "ibv_dereg_mr");
+	refuse_region_as_window();
 }
 
 /* A window that is bound is bound again only when it was invalidated; by its own rkey,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * endings-self: a process that connects to itself by rdma_cm and ends the connection
- * in each of the ways that there are: a close, one with work left, a Terminate, a
- * reset, errors found here and there. At both ends, each time: what is posted comes
+ * endings-self: a process that connects to itself by rdma_cm, with all posted before
+ * there is a connection; and that ends connections in each of the ways that there are:
+ * a close, one with work left, a Terminate, a reset, errors found here and there. At both ends, each time: what is posted comes
  * back once, in order, of a close before DISCONNECTED comes; an event tells of the
  * end where no completion does, once; the QP is in ERR. What is posted late comes back
  * as well. Then both QPs are connected again, by hand. What is posted while the end is
@@ -131,6 +131,88 @@ static void send_message(void)
 {
 	post_one(IBV_WR_SEND, 0, SLOT, mrs[0]->lkey, 0);
 	post_one(IBV_WR_RDMA_WRITE, 1, 1, mrs[0]->lkey, mrs[1]->rkey);
+}
+
+/* ------------------------------------------------------------ beginnings */
+
+static void post_at(int end, uint64_t wr_id)
+{
+	struct ibv_sge sge = { (uintptr_t)memory, SLOT, mrs[end]->lkey };
+	struct ibv_send_wr *bad, wr = {
+		.wr_id = wr_id, .sg_list = &sge, .num_sge = 1,
+		.opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED,
+	};
+
+	if (ibv_post_send(ends[end].id->qp, &wr, &bad))
+		fail("posting before the connection is there");
+}
+
+/* All that may come, before there is a connection, and a Send. */
+static void prepare_end(int end)
+{
+	int i;
+
+	make_qp(&ends[end]);
+	mrs[end] = register_memory(ends[end].id, memory, SIZE, RIGHTS);
+	for (i = 0; i < 2; i++)
+		receive(end, 10 + i);
+	post_at(end, 0);
+}
+
+/* It sends before the other end can have said anything. */
+static void *accept_early(void *unused)
+{
+	struct rdma_conn_param param;
+
+	(void)unused;
+	take_request(listen_channel, &ends[1], NULL, 0);
+	prepare_end(1);
+	param = connect_param(&ends[1]);
+	if (rdma_accept(ends[1].id, &param))
+		fail("rdma_accept: %s", strerror(errno));
+	post_at(1, 1);
+	expect_and_ack(ends[1].channel, RDMA_CM_EVENT_ESTABLISHED);
+	return NULL;
+}
+
+static void connect_early(const char *address, const char *port)
+{
+	struct rdma_conn_param param;
+	char why[WHY_SIZE];
+
+	ends[0] = (struct endpoint) { .channel = make_channel() };
+	ends[0].id = resolve(ends[0].channel, address, port, why);
+	if (!ends[0].id)
+		fail("%s: %s", address, why);
+	prepare_end(0);
+	param = connect_param(&ends[0]);
+	if (rdma_connect(ends[0].id, &param))
+		fail("rdma_connect: %s", strerror(errno));
+	expect_and_ack(ends[0].channel, RDMA_CM_EVENT_ESTABLISHED);
+	post_at(0, 1);
+}
+
+/* Nothing of it is lost, whichever end sends first. */
+static void run_early(const char *address, const char *port)
+{
+	pthread_t acceptor;
+	int end, i, ret = pthread_create(&acceptor, NULL, accept_early, NULL);
+
+	if (ret)
+		fail("pthread_create: %s", strerror(ret));
+	connect_early(address, port);
+	pthread_join(acceptor, NULL);
+	for (end = 0; end < 2; end++)
+		for (i = 0; i < 2; i++) {
+			next_wc(ends[end].send_cq, i, IBV_WC_SUCCESS,
+				"a Send posted early");
+			next_wc(ends[end].recv_cq, 10 + i, IBV_WC_SUCCESS,
+				"a Send posted early");
+		}
+	rdma_disconnect(ends[0].id);
+	for (end = 0; end < 2; end++)
+		expect_and_ack(ends[end].channel, RDMA_CM_EVENT_DISCONNECTED);
+	free_ends();
 }
 
 /* -------------------------------------------------------------- the ways */
@@ -489,6 +571,9 @@ int main(int argc, char **argv)
 	memory = allocate(SIZE);
 	listen_channel = make_channel();
 	listener = listen_at(listen_channel, argv[optind + 1], port);
+	for (i = 0; i < 20; i++)
+		run_early(argv[optind + 1], port);
+	say("posted before the beginning: ok");
 	for (i = 0; i < sizeof(endings) / sizeof(endings[0]); i++)
 		run_ending(&endings[i], argv[optind + 1], port);
 	run_across(IBV_QPS_SQD, argv[optind + 1], port);

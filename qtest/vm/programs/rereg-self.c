@@ -18,6 +18,7 @@
 #include "orders.h"
 
 #define REGION		(128 << 10)
+#define MANY		1000
 #define ALL_RIGHTS	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | \
 			 IBV_ACCESS_REMOTE_READ)
 #define ALL_FLAGS	(IBV_REREG_MR_CHANGE_TRANSLATION | \
@@ -260,6 +261,24 @@ static void deregister_while_written(uint32_t times)
 	say("while written to: %u deregistrations", times);
 }
 
+/* As often as anybody wants, as long as it is no larger than at first. */
+static void run_many(void)
+{
+	const struct memory *m = &memories[0];
+	struct target target;
+	uint32_t i;
+
+	open_all();
+	for (i = 0; i < MANY; i++)
+		if (ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL,
+				 m->start, m->length - i % m->length, 0))
+			fail("reregistration %u: %m", i);
+	open_all();
+	target = whole(mr->rkey);
+	check_write(&target);
+	say("in a row: %u reregistrations", MANY);
+}
+
 /* ------------------------------------------------------------- failures */
 
 static void expect_pinned(uint64_t kb, const char *when)
@@ -380,6 +399,7 @@ int main(int argc, char **argv)
 	set_up();
 	for (flags = 1; flags <= ALL_FLAGS; flags++)
 		run_form(flags, times);
+	run_many();
 	run_failures(times);
 	reregister_while_written(times);
 	deregister_while_written(times);

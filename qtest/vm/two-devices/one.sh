@@ -8,6 +8,9 @@
 [ "$(rdma_devices | wc -l)" = 2 ] || fail "not two RDMA devices: $(rdma link)"
 first=$(rdma_device 1) second=$(rdma_device 2)
 
+by-hand-two "$first" "$second" || fail "by-hand-two"
+eventually 30 nothing_left || fail "$(objects_left)"
+
 start_server first 7174 rping -s -v -C 20 -a 10.77.0.1
 end_server
 start_server second 7174 rping -s -v -C 20 -a 10.78.0.1
@@ -31,3 +34,5 @@ carried() {
 }
 carried "$first" "$before1"
 carried "$second" "$before2"
+
+shows_driver V5.1-1
