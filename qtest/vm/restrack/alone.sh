@@ -217,6 +217,22 @@ kill $client $server
 wait
 eventually 30 nothing_left || fail "$(objects_left)"
 
+# size_changes: whether a CQ of resize-self has been seen with two sizes.
+size_changes() {
+	resources cq | grep 'comm resize-self' |
+		sed -n 's/.*drv_cqn \([0-9]*\) .*drv_depth \([0-9]*\).*/\1 \2/p' \
+		>>/tmp/sizes
+	sort -u /tmp/sizes | cut -d ' ' -f 1 | uniq -d | grep -q .
+}
+
+say "CQs that are resized"
+resize-self --number 100000000 "$(address_of alone)" >/tmp/resize 2>&1 &
+program=$!
+eventually 30 size_changes || fail "CQs: $(sort -u /tmp/sizes) $(resources cq)"
+kill $program
+wait $program
+eventually 30 nothing_left || fail "$(objects_left)"
+
 say "the port's counters"
 find "/sys/class/infiniband/$device/ports/1/hw_counters" -type f \
 	! -name lifespan -printf '%f\n' | sort >/tmp/counters
@@ -226,4 +242,4 @@ diff /tmp/documented /tmp/counters || fail "not those of the manual"
 rdma statistic show link "$device/1" | tr ' ' '\n' | grep -q '^events_lost$' ||
 	fail "rdma statistic shows others"
 
-shows_driver V6.1.1-9 V7.7-1
+shows_driver V6.1.1-9 V7.7-1 V9.2.3.2-1

@@ -16,9 +16,12 @@ say "unbind under traffic"
 unbind_driver
 wait $program
 echo "the program ended with status $?"
+! grep rnic /proc/interrupts || fail "interrupts of an adapter without a driver"
 
 say "bind again"
 bind_driver
+# It begins with nothing.
+nothing_left || fail "$(objects_left)"
 run_client again rping -c -v -C 10 -a "$(address_of server)"
 rpings_right again 10
 
@@ -29,3 +32,5 @@ modprobe rnic || fail "the module does not load again"
 set_up_unbound
 run_client reloaded rping -c -v -C 10 -a "$(address_of server)"
 rpings_right reloaded 10
+
+shows_driver V5.1.4-2 V9.2.1.1-1 V9.2.1.3-1
