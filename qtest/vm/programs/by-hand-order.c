@@ -409,56 +409,87 @@ static void try_stag_zero(void)
 
 /* ------------------------------------------------------- one CQ for several */
 
+struct common {
+	struct by_hand_pair lines[2];
+	struct ibv_cq *send_cq, *cq;	/* the latter of all receives */
+};
+
+/* Twice the one, once the other. */
+static unsigned int line_of(unsigned int message)
+{
+	return message % 3 == 2;
+}
+
+/* It has arrived when the Send is complete. */
+static void send_by_common(struct common *c, unsigned int message)
+{
+	struct by_hand_pair *line = &c->lines[line_of(message)];
+	struct ibv_send_wr *bad, wr = { .opcode = IBV_WR_SEND };
+	struct ibv_recv_wr *bad_recv, recv = { .wr_id = message };
+	struct ibv_wc wc;
+
+	if (ibv_post_recv(line->qps[1], &recv, &bad_recv) ||
+	    ibv_post_send(line->qps[0], &wr, &bad))
+		fail("posting");
+	wc = by_hand_wait(c->send_cq, "a Send");
+	check_completion(&wc, "a Send");
+}
+
+static void take_from_common(struct common *c, unsigned int message)
+{
+	struct ibv_wc wc = by_hand_wait(c->cq, "a receive");
+
+	check_completion(&wc, "a receive");
+	if (wc.wr_id != message ||
+	    wc.qp_num != c->lines[line_of(message)].qps[1]->qp_num)
+		fail("receive %llu of QP %u is number %u",
+		     (unsigned long long)wc.wr_id, wc.qp_num, message);
+}
+
+static void make_common(struct common *c)
+{
+	unsigned int k;
+
+	c->send_cq = ibv_create_cq(adapter.context, DEPTH, NULL, NULL, 0);
+	c->cq = ibv_create_cq(adapter.context, 2 * DEPTH, NULL, NULL, 0);
+	if (!c->send_cq || !c->cq)
+		fail("ibv_create_cq: %s", strerror(errno));
+	for (k = 0; k < 2; k++) {
+		c->lines[k].qps[0] = by_hand_qp(&adapter, c->send_cq, DEPTH);
+		c->lines[k].qps[1] = by_hand_qp(&adapter, c->cq, DEPTH);
+		by_hand_join(&adapter, &c->lines[k], 0);
+	}
+}
+
+static void free_common(struct common *c)
+{
+	unsigned int k;
+
+	for (k = 0; k < 2; k++)
+		if (ibv_destroy_qp(c->lines[k].qps[0]) ||
+		    ibv_destroy_qp(c->lines[k].qps[1]))
+			fail("ibv_destroy_qp: %s", strerror(errno));
+	if (ibv_destroy_cq(c->send_cq) || ibv_destroy_cq(c->cq))
+		fail("ibv_destroy_cq: %s", strerror(errno));
+}
+
 /* Receives of two QPs, one at a time: their CQ has them in that order. */
 static void try_common_cq(void)
 {
-	struct by_hand_pair lines[2];
-	struct ibv_cq *send_cq, *common;
-	struct ibv_sge sge;
-	struct ibv_send_wr *bad, wr = transfer(IBV_WR_SEND, &sge, source,
-					       NULL, 1);
-	struct ibv_recv_wr *bad_recv, recv = { 0 };
+	unsigned int first, i;
+	struct common c;
 	struct ibv_wc wc;
-	unsigned int i, k;
 
-	send_cq = ibv_create_cq(adapter.context, DEPTH, NULL, NULL, 0);
-	common = ibv_create_cq(adapter.context, 2 * DEPTH, NULL, NULL, 0);
-	if (!send_cq || !common)
-		fail("ibv_create_cq: %s", strerror(errno));
-	for (k = 0; k < 2; k++) {
-		lines[k].qps[0] = by_hand_qp(&adapter, send_cq, DEPTH);
-		lines[k].qps[1] = by_hand_qp(&adapter, common, DEPTH);
-		by_hand_join(&adapter, &lines[k], 0);
-	}
-	wr.num_sge = 0;
-	for (i = 0; i < 2 * DEPTH; i++) {
-		/* Twice the one, once the other. */
-		k = i % 3 == 2;
-		recv.wr_id = i;
-		if (ibv_post_recv(lines[k].qps[1], &recv, &bad_recv) ||
-		    ibv_post_send(lines[k].qps[0], &wr, &bad))
-			fail("posting");
-		wc = by_hand_wait(send_cq, "a Send");
-		check_completion(&wc, "a Send");
-		if (i % DEPTH < DEPTH - 1)
-			continue;
-		for (unsigned int n = i + 1 - DEPTH; n <= i; n++) {
-			wc = by_hand_wait(common, "a receive");
-			check_completion(&wc, "a receive");
-			if (wc.wr_id != n ||
-			    wc.qp_num != lines[n % 3 == 2].qps[1]->qp_num)
-				fail("receive %llu of QP %u is number %u",
-				     (unsigned long long)wc.wr_id, wc.qp_num, n);
-		}
-		if (ibv_poll_cq(common, 1, &wc))
+	make_common(&c);
+	for (first = 0; first < 3 * DEPTH; first += DEPTH) {
+		for (i = 0; i < DEPTH; i++)
+			send_by_common(&c, first + i);
+		for (i = 0; i < DEPTH; i++)
+			take_from_common(&c, first + i);
+		if (ibv_poll_cq(c.cq, 1, &wc))
 			fail("an empty CQ has a completion");
 	}
-	for (k = 0; k < 2; k++)
-		if (ibv_destroy_qp(lines[k].qps[0]) ||
-		    ibv_destroy_qp(lines[k].qps[1]))
-			fail("ibv_destroy_qp: %s", strerror(errno));
-	if (ibv_destroy_cq(send_cq) || ibv_destroy_cq(common))
-		fail("ibv_destroy_cq: %s", strerror(errno));
+	free_common(&c);
 }
 
 static void run(const char *name)
