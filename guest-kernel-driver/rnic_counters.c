@@ -52,6 +52,7 @@ static const struct rdma_stat_desc rnic_counter_descs[] = {
 	{ .name = "active_listeners" },
 	{ .name = "active_endpoints" },
 	{ .name = "events_lost" },
+	{ .name = "active_llp_streams" },
 };
 
 static_assert(ARRAY_SIZE(rnic_counter_descs) == RNIC_NUM_STATS);

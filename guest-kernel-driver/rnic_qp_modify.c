@@ -46,11 +46,19 @@ bool rnic_qp_has_no_stream(struct rnic_qp *qp)
 					BIT(RNIC_QPS_ERROR));
 }
 
+/* In Error what is posted is taken, and flushed: see rnic_qp_takes_posts(). */
+static void rnic_qp_leave_reset(struct rnic_qp *qp)
+{
+	if (qp->idle_state == IB_QPS_RESET)
+		WRITE_ONCE(qp->idle_state, IB_QPS_INIT);
+}
+
 void rnic_qp_leave_idle(struct rnic_qp *qp)
 {
 	mutex_lock(&qp->modify_lock);
-	if (rnic_qp_state_bit(qp) & BIT(RNIC_QPS_IDLE))
-		rnic_qp_set_state(qp, RNIC_QPS_ERROR);
+	if ((rnic_qp_state_bit(qp) & BIT(RNIC_QPS_IDLE)) &&
+	    !rnic_qp_set_state(qp, RNIC_QPS_ERROR))
+		rnic_qp_leave_reset(qp);
 	mutex_unlock(&qp->modify_lock);
 }
 
@@ -81,9 +89,8 @@ static int rnic_qp_to_error(struct rnic_qp *qp)
 
 	if (ret == -EINVAL)
 		ret = rnic_qp_try_error(qp);
-	/* What is posted is taken again, and flushed: see rnic_qp_takes_posts(). */
-	if (!ret && qp->idle_state == IB_QPS_RESET)
-		WRITE_ONCE(qp->idle_state, IB_QPS_INIT);
+	if (!ret)
+		rnic_qp_leave_reset(qp);
 	return ret;
 }
 
@@ -162,9 +169,11 @@ static int rnic_qp_modify_failed(struct rnic_qp *qp,
 	case IB_QPS_RESET:
 		rnic_qp_forget(qp);
 		return 0;
+	case IB_QPS_ERR:
+		rnic_qp_leave_reset(qp);
+		return 0;
 	case IB_QPS_SQD:
 	case IB_QPS_SQE:
-	case IB_QPS_ERR:
 		return 0;
 	default:
 		return RNIC_ERR_FAILED;

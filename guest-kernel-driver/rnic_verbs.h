@@ -117,7 +117,7 @@ struct rnic_qp {
 	struct ib_qp_cap cap;
 	u32 enables;			/* RNIC_QP_* that never change */
 	u8 rq_wqe_shift;
-	/* Serializes modify_qp, and protects idle_state, but from posts, and set. */
+	/* Serializes modify_qp, and protects set and, but from posts, idle_state. */
 	struct mutex modify_lock;
 	enum ib_qp_state idle_state;	/* which of those that are Idle */
 	bool direct;			/* see rnic_qp_direct.c; with modify_lock */
