@@ -587,10 +587,14 @@ static int check_read_fence_of(struct memory *m, u8 octet)
 	memset(m->page[0], octet, PAGE_SIZE / 2);
 	memset(m->page[0] + PAGE_SIZE / 2, 0, PAGE_SIZE / 2);
 	memset(m->page[1], 0, PAGE_SIZE);
-	ret = ib_post_send(m->qp[0], &read.wr, NULL) ?: await(m, 0, &wc);
+	/* Both are signaled, as all are. */
+	ret = ib_post_send(m->qp[0], &read.wr, NULL) ?: await(m, 0, &wc) ?:
+	      need(wc.status == IB_WC_SUCCESS, "the Read before it") ?:
+	      await(m, 0, &wc);
 	if (ret)
 		return ret;
 	return need(wc.status == IB_WC_SUCCESS &&
+		    wc.opcode == IB_WC_RDMA_WRITE &&
 		    !memchr_inv(m->page[0] + PAGE_SIZE / 2, octet,
 				PAGE_SIZE / 2), "a fenced Write behind a Read");
 }
