@@ -43,6 +43,10 @@ test-newest-qemu: ## the same on the newest QEMU whose source the archive serves
 test-debug-kernel: ## the VM tests with a debug kernel (KASAN, lockdep, kmemleak, ...) in the guests
 	@scripts/run-tests --debug-kernel $(ARGS)
 
+.PHONY: test-wire
+test-wire: ## the VM tests, and tshark judges all that their adapters send and receive
+	@scripts/run-tests --judge $(ARGS)
+
 .PHONY: fuzz
 fuzz: ## fuzzers of the engine, the fabric and the device, SECONDS=600 together
 	@scripts/fuzz run $(or $(SECONDS),600) $(ARGS)

@@ -3,8 +3,8 @@
 #
 # For the program host of a VM test. With --fabric tcp: captures the guests' RDMA
 # connections on the loopback interface until the guests have ended, puts them in
-# TCP's order, and asks Wireshark's dissectors, which know nothing of this project,
-# what is there. It runs in the test's directory.
+# TCP's order, and asks Wireshark's dissectors (tshark-iwarp) what is there. It runs in
+# the test's directory.
 
 capture=wire.pcap
 ordered=ordered.pcap
@@ -90,15 +90,11 @@ judge_capture() {
 	done
 	ordered=$1.pcapng
 	[ -s "$ordered" ] || fail "there is no $ordered"
-	none 'tcp.analysis.lost_segment || tcp.analysis.ack_lost_segment' \
-		'octets missing before them'
 	none 'frame.comment contains "not in the file"' 'octets left out'
 }
 
-# The protocols above RDMA are told apart by guessing: random data is none.
 dissect() {
-	tshark -n -r "$ordered" --disable-protocol rpcordma \
-		--disable-protocol smb_direct "$@" 2>/dev/null
+	"$RNIC_TOP/scripts/tshark-iwarp" -r "$ordered" "$@" 2>/dev/null
 }
 
 # frames FILTER: how many packets of the capture match.
@@ -133,15 +129,9 @@ messages() {
 	fail "$n messages with $4, not $1"
 }
 
-# Every byte dissects as MPA, DDP and RDMAP, opcodes up to $1.
+# well_formed [--extensions]: as judge-captures has it, with no Terminate; with messages
+# of RFC 7306 only if that is said.
 well_formed() {
-	none '_ws.malformed' 'something malformed'
-	none 'iwarp_mpa.bad_length' 'a bad MPA length'
-	none 'iwarp_mpa.crc_check == 0' 'a bad MPA checksum'
-	none '_ws.expert.group == "Malformed"' 'a malformed field'
-	none "iwarp_rdma.opcode > $1" 'an RDMA message of no known kind'
-	# Segments that end in another packet's FPDU are not dissected where they
-	# are.
-	none 'tcp.len > 0 && !iwarp_mpa && !tcp.reassembled_in && !tcp.segment_data' \
-		'bytes that are not MPA'
+	"$RNIC_TOP/scripts/judge-captures" "$@" --file "$ordered" ||
+		fail "$ordered is not well formed"
 }

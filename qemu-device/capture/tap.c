@@ -144,6 +144,7 @@ static void tap_announce(RnicTap *tap)
     tap_announce_start_up(tap, !first, next[!first]);
     tap->way[0].next = next[0];
     tap->way[1].next = next[1];
+    tap->way[0].begun = tap->way[1].begun = !tap->old;
     tap->old = true;            /* for the next file */
     tap->epoch = tap->capture->epoch;
     tap->announced = true;
@@ -204,7 +205,18 @@ typedef struct TapCut {
     size_t count;
     size_t start;               /* of the segment, in iov */
     ssize_t unit;               /* of the segment, where the last unit began */
+    bool begins;                /* the segment begins with a unit */
 } TapCut;
+
+/* In a file that is not the connection's first one, no FPDU has begun yet. */
+static bool tap_is_tail(TapCut *cut)
+{
+    RnicTapWay *way = &cut->tap->way[cut->sent];
+
+    way->begun = way->begun || cut->begins ||
+                 way->fpdus.phase == RNIC_FPDUS_OPAQUE;
+    return !way->begun;
+}
 
 /* Put the segment's first @len octets; the next segment begins behind them. */
 static void tap_put_segment(TapCut *cut, size_t len)
@@ -225,6 +237,9 @@ static void tap_put_segment(TapCut *cut, size_t len)
         tap->capture->counts.received++;
         tap->capture->counts.dropped++;
         tap_leave_out(way, len);
+    } else if (tap_is_tail(cut)) {
+        way->dropping = true;
+        tap_leave_out(way, len);
     } else {
         way->dropping = false;
         p = tap_packet(tap, cut->sent, RNIC_PACKET_ACK | RNIC_PACKET_PSH);
@@ -244,6 +259,7 @@ static void tap_put_segment(TapCut *cut, size_t len)
     cut->start += len - way->carry_len;
     way->carry_len = 0;
     cut->unit = cut->unit >= (ssize_t)len ? cut->unit - (ssize_t)len : NO_UNIT;
+    cut->begins = cut->unit == 0;
 }
 
 /* What is longer than a segment may be is cut, before a unit if it can be. */
@@ -293,7 +309,7 @@ static void tap_segments(RnicTap *tap, bool sent, const struct iovec *iov,
     bool one_each = tap->capture->running.snaplen != 0;
     TapCut cut = {
         .tap = tap, .sent = sent, .iov = iov, .count = count, .start = at,
-        .unit = way->carry_len ? 0 : NO_UNIT,
+        .unit = way->carry_len ? 0 : NO_UNIT, .begins = way->carry_len > 0,
     };
 
     while (at < end) {
@@ -306,6 +322,7 @@ static void tap_segments(RnicTap *tap, bool sent, const struct iovec *iov,
         }
         if (begins) {
             cut.unit = tap_cut_len(&cut, at);
+            cut.begins = cut.begins || cut.unit == 0;
         }
         step = rnic_fpdus_step(&way->fpdus, iov, count, at, end - at, &ended);
         tap_cut_long(&cut, tap_cut_len(&cut, at), step);
@@ -484,7 +501,7 @@ static void tap_place(RnicTransportTap *t, bool sent, size_t left, uint16_t pos)
 /* What is held back, though it is no whole head. */
 static void tap_put_carry(RnicTap *tap, bool sent)
 {
-    TapCut cut = { .tap = tap, .sent = sent, .unit = 0 };
+    TapCut cut = { .tap = tap, .sent = sent, .unit = 0, .begins = true };
 
     tap_put_segment(&cut, tap->way[sent].carry_len);
 }

@@ -45,6 +45,7 @@ typedef struct RnicTapWay {
     uint64_t missing;           /* octets left out since the last segment */
     bool dropping;              /* for want of room, up to an FPDU's begin */
     bool ended;                 /* FIN or RST is in the file */
+    bool begun;                 /* a unit has, in the file of the announcement */
     uint32_t unacknowledged;
 } RnicTapWay;
 

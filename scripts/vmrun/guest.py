@@ -21,7 +21,8 @@ SYSTEMD_ARGS = ("systemd.condition-needs-update=no quiet "
                 "systemd.machine_id=52540077000000000000000000000000")
 # What the device says of the mistakes of others, and of QPs' lives: little, and
 # all that is left of a failure that does not come again.
-TRACES = ("rnic_err_*", "rnic_ub_*", "rnic_terminate_*", "rnic_qp_state")
+TRACES = ("rnic_err_*", "rnic_ub_*", "rnic_terminate_*", "rnic_qp_state",
+          "rnic_capture", "rnic_capture_next_file")
 MOST_DEVICES = 8
 
 

@@ -19,10 +19,10 @@ class Kernel:
     RNIC_PATIENCE, in the guests; memory: factor for a guest's.
     """
 
-    def __init__(self, name, image):
+    def __init__(self, name, image, captures):
         self.name = name
         self.debug = name == "debug"
-        self.patience = 6 if self.debug else 1
+        self.patience = (6 if self.debug else 1) * (2 if captures else 1)
         self.memory = 2 if self.debug else 1
         self.dir = paths.debug_kernel() if self.debug else image
 

@@ -113,6 +113,9 @@ def _garbage(site, mode, size):
         data, _ = peer.until_end()
         if len(data) > 100:
             raise Wrong(f"{len(data)} octets come back")
+        peer.unframer.octets = data
+        while peer.take() is not None:
+            pass
 
 
 def _writes(site, mode):

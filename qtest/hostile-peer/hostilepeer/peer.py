@@ -152,13 +152,29 @@ class Peer:
     def put_segment(self, ulpdu, **how):
         return self.put(self.framer.fpdu(ulpdu, **how))
 
+    def _say_terminate(self, ulpdu):
+        """For judge-captures: this one has to be in the device's capture."""
+        if ulpdu[1] & 15 == octets.TERMINATE and len(ulpdu) >= 20:
+            code = struct.unpack_from(">H", ulpdu, octets.UNTAGGED_HEADER)[0]
+            port = self.socket.getsockname()[1]
+            # A whole line at once, beside those of other threads.
+            print(f"# Terminate {code >> 12}/{code >> 8 & 15}/{code & 255:02x} "
+                  f"received at port {port}\n", end="", flush=True)
+
+    def take(self):
+        """The next segment that is there already, or None."""
+        try:
+            ulpdu = self.unframer.take()
+        except ValueError as why:
+            raise Wrong(f"the device sends {why}") from None
+        if ulpdu is not None:
+            self._say_terminate(ulpdu)
+        return ulpdu
+
     def segment(self):
         """The next segment that comes, or FIN or RST."""
         while True:
-            try:
-                ulpdu = self.unframer.take()
-            except ValueError as why:
-                raise Wrong(f"the device sends {why}") from None
+            ulpdu = self.take()
             if ulpdu is not None:
                 return ulpdu
             more = self.some()

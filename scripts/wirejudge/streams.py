@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# The connections of one file: each direction's sequence numbers and octets, which all
+# have to be MPA, its messages and its end.
+
+"""Follows the connections of a file."""
+
+import collections
+import re
+
+from . import messages
+from .frames import FIN, RST, SYN
+
+# 65535 of ULPDU, its length, padding, CRC, markers.
+MOST_OF_FPDU = 66100
+MISSING = re.compile(r"(\d+) octets before this are not in the file")
+OLD = "began before this file"
+
+
+class Way:
+    """One direction."""
+
+    def __init__(self):
+        self.next = None            # sequence number
+        self.octets = 0             # of the stream, in the file
+        self.rest = 0               # of them, what is no start-up frame or whole FPDU
+        self.opcodes = collections.Counter()
+        self.terminate = None       # its code
+        self.finished = False
+        self.begun = False          # behind the start-up
+        self.missing = 0            # octets that the file says it has not
+
+
+class Stream:
+    """A connection. Way 0 is that of the SYN."""
+
+    def __init__(self, frame):
+        self.ends = (frame.source, frame.target)
+        self.ways = (Way(), Way())
+        self.old = OLD in frame.comments
+        self.reset = False
+        self.outbound = frame.outbound      # the SYN
+
+    def way_of(self, frame):
+        """Its number."""
+        return 0 if (frame.source, frame.target) == self.ends else 1
+
+    def is_whole(self):
+        """Nothing of it is missing, as far as the file goes."""
+        return not self.old and not any(w.missing for w in self.ways)
+
+    def has_ended(self):
+        """The next file of a ring has nothing of it."""
+        return self.reset or all(w.finished for w in self.ways)
+
+
+def distance(seq, before):
+    """Signed, of sequence numbers."""
+    ahead = (seq - before) & 0xffffffff
+    return ahead - (1 << 32) if ahead >= 1 << 31 else ahead
+
+
+class Streams:
+    """
+    All of one file. wrong(frame, text) is told what is not as it has to be; with
+    partial=True it is an end within an FPDU.
+    """
+
+    def __init__(self, wrong, may_lack, unmarked):
+        self.wrong = wrong
+        self.unmarked = unmarked    # what the file says it lacks may have had markers
+        self.may_lack = may_lack    # the file's statistics say that packets are lacking
+        self.current = {}
+        self.all = []
+
+    def _begin(self, frame):
+        stream = Stream(frame)
+        self.current[frame.stream] = stream
+        self.all.append(stream)
+        return stream
+
+    def take(self, frame):
+        """The stream and the number of the way of a TCP frame."""
+        stream = self.current.get(frame.stream) or self._begin(frame)
+        number = stream.way_of(frame)
+        way = stream.ways[number]
+        if frame.flags & SYN:
+            way.next = (frame.seq + 1) & 0xffffffff
+            return stream, number
+        if frame.length or frame.flags & (FIN | RST):
+            self._take_place(stream, way, frame)
+        if frame.length:
+            self._take_octets(way, frame)
+        if frame.flags & FIN:
+            self._finish(stream, way, frame)
+        stream.reset = stream.reset or bool(frame.flags & RST)
+        return stream, number
+
+    def _take_place(self, stream, way, frame):
+        """Sequence numbers go on where they were, or the file says what it lacks."""
+        gap = distance(frame.seq, frame.seq if way.next is None else way.next)
+        said = MISSING.search(frame.comments)
+        starts_up = bool(frame.segments.private)
+        if stream.old and not way.begun and not starts_up:
+            way.missing += int(said[1]) if said else 0
+            way.rest = 0
+        elif gap < 0:
+            self.wrong(frame, f"{-gap} octets are there twice")
+        elif gap and (said and self._says(int(said[1]), gap) or
+                      frame.flags & RST and self.may_lack):
+            way.missing += gap
+            self._leave_partial(way, frame)
+        elif gap:
+            self.wrong(frame, f"{gap} octets are missing before it, and the file does "
+                       "not say so")
+            way.missing += gap
+            way.rest = 0
+        way.begun = way.begun or not starts_up
+        way.next = (frame.seq + frame.length + bool(frame.flags & FIN)) & 0xffffffff
+
+    def _says(self, said, gap):
+        return said == gap or self.unmarked and 0 < said - gap <= said // 128 + 4
+
+    def _leave_partial(self, way, frame):
+        """What is missing may have been the end of an FPDU."""
+        if way.rest > MOST_OF_FPDU:
+            self.wrong(frame, f"{way.rest} octets before it are not MPA")
+        way.rest = 0
+
+    def _take_octets(self, way, frame):
+        opcodes, octets, faults = messages.look_at(frame.segments)
+        way.octets += frame.length
+        way.rest += frame.length - octets
+        if way.rest > MOST_OF_FPDU or way.rest < 0:
+            self.wrong(frame, f"{abs(way.rest)} octets that are not MPA" if way.rest > 0
+                       else "more octets of MPA than there are")
+            way.rest = 0
+        if opcodes and way.terminate is not None:
+            self.wrong(frame, "a segment behind a Terminate")
+        for fault in faults:
+            self.wrong(frame, fault)
+        way.opcodes.update(opcodes)
+        if frame.terminates:
+            way.terminate = frame.terminates[-1]
+
+    def _finish(self, stream, way, frame):
+        way.finished = True
+        if way.rest and not stream.reset:
+            self.wrong(frame, f"the last {way.rest} octets before the FIN are no whole "
+                       "FPDU", partial=True)
+            way.rest = 0
