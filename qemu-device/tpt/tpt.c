@@ -130,6 +130,19 @@ void rnic_stag_set_valid(RnicState *s, RnicStag *entry)
     entry->mapping = ++s->tpt->mappings;
 }
 
+/* A fuzzer's input does the same each time. */
+static uint32_t tpt_any_number(const RnicTpt *tpt)
+{
+#ifdef CONFIG_FUZZ
+    return g_hash_table_size(tpt->entries);
+#else
+    uint32_t number;
+
+    qemu_guest_getrandom_nofail(&number, sizeof(number));
+    return number;
+#endif
+}
+
 /*
  * A peer must not guess an STag from those it knows (RFC 5040 8.1.1): indices are
  * random ones of all 24 bits.  Where one is taken, the next that is not: few are,
@@ -137,9 +150,8 @@ void rnic_stag_set_valid(RnicState *s, RnicStag *entry)
  */
 static uint32_t tpt_choose_index(const RnicTpt *tpt)
 {
-    uint32_t index;
+    uint32_t index = tpt_any_number(tpt);
 
-    qemu_guest_getrandom_nofail(&index, sizeof(index));
     do {
         index = index % RNIC_OBJECT_NUMBER_MASK + 1;
     } while (g_hash_table_contains(tpt->entries, GUINT_TO_POINTER(index)));
