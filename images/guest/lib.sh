@@ -254,8 +254,9 @@ start_server() {
 # end_server: its end must be a good one.
 end_server() {
 	wait "$server_pid" && return
+	server_status=$?
 	cat "/tmp/$server_step"
-	fail "$server_step: the server failed"
+	fail "$server_step: the server failed with status $server_status"
 }
 
 # run_client STEP COMMAND...: when a server has signalled STEP.
@@ -264,8 +265,9 @@ run_client() {
 	shift
 	await "$client_step" 60
 	"$@" >"/tmp/$client_step" 2>&1 && return
+	client_status=$?
 	cat "/tmp/$client_step"
-	fail "$client_step: the client failed"
+	fail "$client_step: the client failed with status $client_status"
 }
 
 # What of perftest 25.01 fails by itself when a host is busy: with -R its client
@@ -303,9 +305,10 @@ perftest_client() {
 			signal "$perftest_step.$perftest_try-over"
 			return
 		}
+		client_status=$?
 		[ $perftest_try -lt 6 ] && perftest_fault "$perftest_step" || {
 			cat "/tmp/$perftest_step"
-			fail "$perftest_step: the client failed"
+			fail "$perftest_step: the client failed with status $client_status"
 		}
 		echo "that is perftest's own fault: $perftest_step begins again"
 		signal "$perftest_step.$perftest_try-again"

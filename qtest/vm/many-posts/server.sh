@@ -4,4 +4,4 @@
 
 . /usr/lib/rnic/lib.sh
 
-perftest_server many 18515 ib_write_bw -R -F -N -s 64 -n 8000000
+perftest_server many 18515 ib_write_bw -R -F -N -s 64 -n 4000000
