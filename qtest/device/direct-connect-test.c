@@ -330,7 +330,64 @@ static void test_timeouts(void)
     connection_post(p.a, RNIC_SQ_SEND, 5, 0, LENGTH);
     rnic_pass_time(p.a->r, 4);
     direct_assert_quiet(p.a);
+    direct_to_idle(p.a);
+
+    /* A retry is the time once more. */
+    direct_pair_a_rtr(&p);
+    direct_to_rts(p.a, 0x222, 20, 2);  /* 4.3 s */
+    connection_post(p.a, RNIC_SQ_SEND, 6, 0, LENGTH);
+    rnic_settle(p.a->r);
+    rnic_pass_time(p.a->r, 12);
+    direct_assert_quiet(p.a);
+    rnic_pass_time(p.a->r, 1);
+    direct_expect_retry_exceeded(p.a, 6);
     direct_pair_free(&p);
+}
+
+static void connect_with(DirectPair *p, Connection *c, uint16_t ird,
+                         uint16_t ord, uint16_t send_ord)
+{
+    bool a = c == p->a;
+    struct rnic_admin_sqe sqe = direct_connect_command(
+        &c->qp, a ? OURS : PEERS, a ? PEERS : OURS,
+        (a ? p->b : p->a)->qp.number, a ? 0x111 : 0x222);
+
+    sqe.direct_connect.ird = cpu_to_le16(ird);
+    sqe.direct_connect.ord = cpu_to_le16(ord);
+    g_assert_cmpuint(rnic_admin(c->r, &sqe, NULL), ==, RNIC_ST_OK);
+    sqe = direct_send_command(&c->qp, a ? 0x222 : 0x111, FOR_EVER, 0);
+    sqe.direct_send.ord = cpu_to_le16(send_ord);
+    g_assert_cmpuint(rnic_admin(c->r, &sqe, NULL), ==, RNIC_ST_OK);
+}
+
+static void assert_read_resources(Connection *c, unsigned ird, unsigned ord)
+{
+    struct rnic_qp_attr attr = rnic_query_qp(c->r, &c->qp);
+
+    g_assert_cmpuint(le16_to_cpu(attr.ird), ==, ird);
+    g_assert_cmpuint(le16_to_cpu(attr.ord), ==, ord);
+}
+
+/* IRD is what RTR says; ORD the least of RTR's, RTS's and the peer's IRD. */
+static void test_read_resources(void)
+{
+    static const struct {
+        uint16_t ird, ord, send_ord, granted;
+    } cases[] = {
+        { 3, 9, 8, 5 }, { 4, 4, 8, 4 }, { 7, 9, 1, 1 },
+    };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        DirectPair p = direct_pair_up();
+
+        connect_with(&p, p.a, cases[i].ird, cases[i].ord, cases[i].send_ord);
+        connect_with(&p, p.b, 5, 2, 2);
+        direct_deliver(p.a, p.b, 1, true);
+        direct_deliver(p.b, p.a, 2, true);
+        assert_read_resources(p.a, cases[i].ird, cases[i].granted);
+        assert_read_resources(p.b, 5, 2);
+        direct_pair_free(&p);
+    }
 }
 
 /* RTS given again: its time to wait for the peer, and its ORD, count from then on. */
@@ -1130,6 +1187,7 @@ int main(int argc, char **argv)
     qtest_add_func("rnic/direct/late-peer", test_late_peer);
     qtest_add_func("rnic/direct/no-peer", test_no_peer);
     qtest_add_func("rnic/direct/timeouts", test_timeouts);
+    qtest_add_func("rnic/direct/read-resources", test_read_resources);
     qtest_add_func("rnic/direct/rts-again", test_rts_again);
     qtest_add_func("rnic/direct/wrong-psn", test_wrong_psn);
     qtest_add_func("rnic/direct/wrong-qpn", test_wrong_qpn);

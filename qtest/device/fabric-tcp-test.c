@@ -238,7 +238,7 @@ static void test_asks_after_vanished_peers(void)
  * The type of service of the other end of the peer's socket, the device's, as the
  * host's socket diagnosis tells (sock_diag(7)).
  */
-static uint8_t device_tos(const Connection *c)
+static uint8_t device_tos(const WirePeer *other)
 {
     struct {
         struct nlmsghdr header;
@@ -263,9 +263,9 @@ static uint8_t device_tos(const Connection *c)
     struct rtattr *attribute;
     int fd, left;
 
-    g_assert_cmpint(getsockname(c->peer->fd, (struct sockaddr *)&peer, &length),
+    g_assert_cmpint(getsockname(other->fd, (struct sockaddr *)&peer, &length),
                     ==, 0);
-    g_assert_cmpint(getpeername(c->peer->fd, (struct sockaddr *)&device, &length),
+    g_assert_cmpint(getpeername(other->fd, (struct sockaddr *)&device, &length),
                     ==, 0);
     ask.request.id.idiag_src[0] = device.sin_addr.s_addr;
     ask.request.id.idiag_sport = device.sin_port;
@@ -300,9 +300,36 @@ static void test_type_of_service(void)
 
         c->r->tos = values[i / 2];
         connection_establish(c, &options);
-        g_assert_cmphex(device_tos(c), ==, values[i / 2]);
+        g_assert_cmphex(device_tos(c->peer), ==, values[i / 2]);
         connection_free(c);
     }
+}
+
+/* That of LLP_OPEN. */
+static void test_type_of_service_of_stream(void)
+{
+    static const uint8_t values[] = { 0, 0x08, 0x88 };
+    WirePeer *peers[G_N_ELEMENTS(values)];
+    Rnic *r = rnic_boot_up("");
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(values); i++) {
+        struct rnic_admin_sqe sqe = rnic_command(RNIC_ADMIN_LLP_OPEN);
+        uint16_t port;
+        int listener = wire_listen(2, &port);
+
+        sqe.llp_open.tos = values[i];
+        sqe.llp_open.local = rnic_addr(wire_guest_ip(1), 0);
+        sqe.llp_open.remote = rnic_addr(wire_guest_ip(2), port);
+        g_assert_cmpuint(rnic_admin(r, &sqe, NULL), ==, RNIC_ST_OK);
+        peers[i] = wire_accept(r->qts, listener);
+        close(listener);
+        rnic_expect_cm(r, RNIC_CM_STREAM_OPENED);
+        g_assert_cmphex(device_tos(peers[i]), ==, values[i]);
+    }
+    for (unsigned i = 0; i < G_N_ELEMENTS(values); i++) {
+        wire_close(peers[i]);
+    }
+    rnic_quit(r);
 }
 
 /* -------------------------------------------------------------- link-local */
@@ -350,6 +377,8 @@ int main(int argc, char **argv)
     qtest_add_func("rnic/fabric-tcp/asks-after-vanished-peers",
                    test_asks_after_vanished_peers);
     qtest_add_func("rnic/fabric-tcp/type-of-service", test_type_of_service);
+    qtest_add_func("rnic/fabric-tcp/type-of-service-of-stream",
+                   test_type_of_service_of_stream);
     qtest_add_func("rnic/fabric-tcp/link-local", test_link_local);
     return g_test_run();
 }

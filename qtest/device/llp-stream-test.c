@@ -1137,17 +1137,18 @@ static void test_bounds(void)
 }
 
 /* A listener's backlog, and requests that outlive it. */
-static void test_backlog(void)
+static void check_backlog(uint32_t asked, unsigned granted)
 {
-    enum { BACKLOG = 64 };
     Rnic *r = rnic_boot_up("");
     uint16_t port = wire_free_port(1);
-    WirePeer *peer[BACKLOG], *refused;
+    g_autofree WirePeer **peer = g_new0(WirePeer *, granted);
+    WirePeer *refused;
     uint32_t request = 0, listener;
     struct rnic_cm_event event;
 
-    g_assert_cmpuint(llp_try_listen(r, port, 7, 1, &listener), ==, RNIC_ST_OK);
-    for (int i = 0; i < BACKLOG; i++) {
+    g_assert_cmpuint(llp_try_listen(r, port, 7, asked, &listener), ==,
+                     RNIC_ST_OK);
+    for (unsigned i = 0; i < granted; i++) {
         peer[i] = wire_connect(r->qts, 3, 1, port);
         event = rnic_expect_cm(r, RNIC_CM_STREAM_REQUEST);
         request = le32_to_cpu(event.endpoint);
@@ -1158,11 +1159,17 @@ static void test_backlog(void)
     g_assert_cmpuint(rnic_admin_object(r, RNIC_ADMIN_CM_UNLISTEN, listener),
                      ==, RNIC_ST_OK);
     g_assert_cmpuint(llp_try_take(r, request, 1), ==, RNIC_ST_OK);
-    chat(r, request, peer[BACKLOG - 1]);
-    for (int i = 0; i < BACKLOG; i++) {
+    chat(r, request, peer[granted - 1]);
+    for (unsigned i = 0; i < granted; i++) {
         wire_close(peer[i]);
     }
     rnic_quit(r);
+}
+
+static void test_backlog(void)
+{
+    check_backlog(1, 64);       /* manual: at least 64 */
+    check_backlog(100, 100);
 }
 
 /*

@@ -344,11 +344,12 @@ typedef struct Shared {
     uint64_t posted, received;
 } Shared;
 
-static void shared_init(Shared *s, uint32_t depth)
+static void shared_init(Shared *s, const char *properties, uint32_t depth)
 {
+    g_autofree char *all = g_strconcat(",mpa-rtr=off", properties, NULL);
     RnicSrqInit init;
 
-    *s = (Shared) { .r = rnic_boot(",mpa-rtr=off", "") };
+    *s = (Shared) { .r = rnic_boot(all, "") };
     rnic_up(s->r);
     init = rnic_srq_default(s->r);
     init.depth = depth;
@@ -398,7 +399,7 @@ static void test_srq(void)
 {
     Shared s;
 
-    shared_init(&s, 16);
+    shared_init(&s, "", 16);
     shared_post(&s, 16);
     shared_receive(&s, 5);
     shared_resize(&s, 64);
@@ -425,7 +426,7 @@ static void test_no_rq(void)
     struct rnic_admin_cqe before, after;
     uint8_t got[8];
 
-    shared_init(&s, 16);
+    shared_init(&s, "", 16);
     shared_post(&s, 10);
     before = rnic_query_srq(s.r, &s.srq);
     g_assert_cmpint(resize_qp(s.r, &s.c->qp, 128, 64), ==, RNIC_ST_OK);
@@ -458,7 +459,7 @@ static void test_srq_refused(void)
     RnicSrq next;
     Shared s;
 
-    shared_init(&s, 16);
+    shared_init(&s, "", 16);
     good = resize_srq_command(s.r, &s.srq, 64, &next);
     REFUSE_SRQ(&s, good, depth, cpu_to_le32(2 * RNIC_SRQ_MAX_DEPTH),
                RNIC_ST_TOO_MANY_WRS);
@@ -490,6 +491,28 @@ static void test_srq_refused(void)
     rnic_shows("V6.3.8-4 V9.2.4.3-5 V9.2.4.3-6 V9.2.4.3-7");
 }
 
+/* Too little room for the list of a ring: the ring, and what is in it, stay. */
+static void test_srq_page_lists(void)
+{
+    Shared s;
+
+    shared_init(&s, ",max-queue-pages=64", 16);
+    shared_post(&s, 10);
+    for (int i = 0; i < 100; i++) {
+        g_assert_cmpint(resize_srq(s.r, &s.srq, 8192), ==,
+                        RNIC_ST_INSUFFICIENT_RESOURCES);
+        g_assert_cmpuint(le32_to_cpu(rnic_query_srq(s.r, &s.srq).srq.depth),
+                         ==, i % 2 ? 32 : 16);
+        shared_resize(&s, i % 2 ? 16 : 32);
+    }
+    shared_receive(&s, 10);
+    shared_post(&s, 16);
+    shared_receive(&s, 16);
+    rnic_expect_no_async(s.r);
+    connection_free(s.c);
+    rnic_shows("V9.2.4.3-7");
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -503,5 +526,6 @@ int main(int argc, char **argv)
     qtest_add_func("/rnic/resize-queues/srq", test_srq);
     qtest_add_func("/rnic/resize-queues/no-rq", test_no_rq);
     qtest_add_func("/rnic/resize-queues/srq-refused", test_srq_refused);
+    qtest_add_func("/rnic/resize-queues/srq-page-lists", test_srq_page_lists);
     return g_test_run();
 }
