@@ -37,6 +37,9 @@ static const int rnic_admin_errno[] = {
 	[RNIC_ST_ADDRESS_IN_USE] = -EADDRINUSE,
 	[RNIC_ST_ETH_QUEUE_IN_USE] = -EBUSY,
 	[RNIC_ST_FABRIC_ERROR] = -EIO,
+	[RNIC_ST_STREAM_NOT_OPEN] = -ENOTCONN,
+	[RNIC_ST_STREAM_ENDED] = -EPIPE,
+	[RNIC_ST_STREAM_FULL] = -EAGAIN,
 };
 
 /* Statuses that the table leaves out say that an argument was wrong. */

@@ -2,9 +2,11 @@
 /*
  * refused-self: the adapter has no resources for one kind of command after another,
  * which somebody else sees to. What the command was for is refused, nothing is made, and
- * what there is goes on as it was; when there are resources again it succeeds.
+ * what there is goes on as it was; when there are resources again it succeeds. Or it
+ * answers all of them with one status after another, each of which has an errno.
  */
 
+#define _GNU_SOURCE	/* strerrorname_np() */
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -23,9 +25,11 @@
 #define RIGHTS	(IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE)
 
 static const char help[] =
-"usage: refused-self [options] ADAPTER DIRECTORY\n"
+"usage: refused-self [options] ADAPTER DIRECTORY [STATUS=ERRNO]...\n"
 "Makes DIRECTORY/.signal-refuse-COMMAND, and waits for .signal-refused-COMMAND: the\n"
 "ADAPTER refuses that admin command from then on; the same with grant and granted.\n"
+"With STATUS=ERRNO, such as 4=EBUSY, the same with .signal-refuse-STATUS: the ADAPTER\n"
+"answers all of the commands with it, and the errno of each is ERRNO.\n"
 "  -t, --time-limit SEC  for any one wait (default 60)\n"
 "Exit status: 0 all right, 1 wrong, 2 usage.\n";
 
@@ -94,11 +98,11 @@ static void try_traffic(void)
 		fail("a Write has written nothing");
 }
 
-static void refused(const void *object, const char *what)
+static void refused(const void *object, int status, const char *what)
 {
-	if (object || errno != ENOMEM)
-		fail("%s: %s, not ENOMEM", what,
-		     object ? "made" : strerror(errno));
+	if (object || errno != status)
+		fail("%s: %s, not %s", what, object ? "made" :
+		     strerrorname_np(errno), strerrorname_np(status));
 }
 
 static void expect_status(int ret, int status, const char *what)
@@ -122,7 +126,7 @@ struct command {
 	errno = 0; \
 	void *object = make; \
 	if (status) \
-		refused(object, what); \
+		refused(object, status, what); \
 	else if (!object) \
 		fail("%s: %s", what, strerror(errno)); \
 	else if (drop) \
@@ -225,7 +229,7 @@ static void attempt_modify(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask
 		fail("%s: refused, and changed", what);
 }
 
-static void attempt_modify_qp(int status)
+static void attempt_attributes(int status)
 {
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_INIT, .port_num = 1,
@@ -239,14 +243,30 @@ static void attempt_modify_qp(int status)
 		       IBV_QP_PORT | IBV_QP_ACCESS_FLAGS |
 		       IBV_QP_MAX_QP_RD_ATOMIC, status, "INIT");
 	attempt_modify(pair.qps[0], &attr, IBV_QP_CAP, status, "a QP resized");
-	attr.qp_state = IBV_QPS_ERR;
+}
+
+/* Back to what it was in the beginning. */
+static void idle_again(void)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };
+
+	attempt_modify(idle, &attr, IBV_QP_STATE, 0, "RESET");
+	by_hand_init(idle, RIGHTS);
+}
+
+static void attempt_modify_qp(int status)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+
+	attempt_attributes(status);
 	if (status)
 		attempt_modify(pair.qps[0], &attr, IBV_QP_STATE, status, "ERR");
 	attr.qp_state = IBV_QPS_RESET;
-	attempt_modify(status ? pair.qps[0] : idle, &attr, IBV_QP_STATE, status,
-		       "RESET");
-	if (!status)
-		by_hand_init(idle, RIGHTS);
+	if (status)
+		attempt_modify(pair.qps[0], &attr, IBV_QP_STATE, status,
+			       "RESET");
+	else
+		idle_again();
 }
 
 static const struct command commands[] = {
@@ -280,6 +300,54 @@ static void run_command(const struct command *c)
 	c->attempt(0);
 	try_traffic();
 	say("%s: ok", c->name);
+}
+
+/* ------------------------------------------------------------- statuses */
+
+/* What all commands do that can have a status without an end of the adapter. */
+static void (*const all[])(int status) = {
+	attempt_pd, attempt_mr, attempt_mw, attempt_cq, attempt_resize_cq,
+	attempt_srq, attempt_modify_srq, attempt_qp, attempt_attributes,
+};
+
+static void attempt_all(int status)
+{
+	unsigned int i;
+
+	for (i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+		all[i](status);
+}
+
+static int errno_of(const char *name)
+{
+	int number;
+
+	for (number = 1; number < 134; number++) {
+		const char *known = strerrorname_np(number);
+
+		if (known && !strcmp(known, name))
+			return number;
+	}
+	fail_usage();
+	return 0;
+}
+
+/* STATUS=ERRNO */
+static void run_status(char *argument)
+{
+	char *name = strchr(argument, '=');
+
+	if (!name)
+		fail_usage();
+	*name++ = '\0';
+	have("refuse", "refused", argument);
+	attempt_all(errno_of(name));
+	have("grant", "granted", argument);
+	attempt_all(0);
+	/* As before, for the next one. */
+	idle_again();
+	try_traffic();
+	say("status %s: %s", argument, name);
 }
 
 /* ----------------------------------------------------------------- main */
@@ -338,12 +406,15 @@ int main(int argc, char **argv)
 			fail_usage();
 		}
 	}
-	if (argc - optind != 2)
+	if (argc - optind < 2)
 		fail_usage();
 
 	directory = argv[optind + 1];
 	set_up(argv[optind]);
-	for (i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
+	for (i = optind + 2; i < (unsigned int)argc; i++)
+		run_status(argv[i]);
+	for (i = 0; argc - optind == 2 &&
+	     i < sizeof(commands) / sizeof(commands[0]); i++)
 		run_command(&commands[i]);
 	clean_up();
 	say("refusals: ok");

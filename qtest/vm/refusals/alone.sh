@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # An adapter without resources: what is refused leaves all as it was, and succeeds
-# when there are resources; the driver does not come up, and does then. An adapter
-# without the features that it need not have: it says so, and refuses what they are for.
+# when there are resources; the driver does not come up, and does then. Each status that
+# a command can have is an errno of its verb. An adapter without the features that it
+# need not have: it says so, and refuses what they are for.
 
 . /usr/lib/rnic/lib.sh
 
@@ -37,6 +38,13 @@ probe_without() {
 me=$(address_of alone)
 
 refused-self "$(rdma_device)" /mnt/run || fail "refused-self"
+eventually 30 nothing_left || fail "$(objects_left)"
+say "each status"
+await statuses
+[ "$(wc -l </mnt/run/statuses)" -ge 55 ] || fail "few statuses"
+# shellcheck disable=SC2046 # one word each
+refused-self "$(rdma_device)" /mnt/run $(cat /mnt/run/statuses) ||
+	fail "refused-self with statuses"
 eventually 30 nothing_left || fail "$(objects_left)"
 probe_without query-device
 probe_without create-eq
