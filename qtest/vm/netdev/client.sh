@@ -74,6 +74,16 @@ burst() {
 	rmmod pktgen
 }
 
+# strangers_frames ADDRESS: the interface takes what the server sends to ADDRESS, which
+# nobody answers; it does not while it takes few octets.
+strangers_frames() {
+	octets=$(statistic rx_bytes)
+	on_server "ping -q -c 10 -i 0.2 -W 1 -s 1000 -I \$if $1 >/dev/null || true"
+	octets=$(($(statistic rx_bytes) - octets))
+	echo "$octets octets by frames for $1"
+	[ $octets -ge 10000 ]
+}
+
 mtu() {
 	cat "/sys/class/net/$if/mtu"
 }
@@ -196,5 +206,20 @@ ip -d link show "$if" | grep -q 'promiscuity 0' || fail "promiscuous"
 on_server "ip address add 192.168.78.1/24 dev \$if"
 pings 1000 192.168.78.1
 ip link delete mac1
+pings 1000 "$server"
+
+say "what is for other stations, and for groups of others"
+on_server "ip neigh replace \$client lladdr 02:00:00:00:00:99 dev \$if nud permanent"
+! strangers_frames "\$client" || fail "frames for another station"
+ip link set "$if" promisc on
+strangers_frames "\$client" || fail "no frames for another station"
+ip link set "$if" promisc off
+! strangers_frames "\$client" || fail "still frames for another station"
+! strangers_frames 239.1.2.3 || fail "frames for a group of others"
+ip link set "$if" allmulticast on
+strangers_frames 239.1.2.3 || fail "no frames for a group of others"
+ip link set "$if" allmulticast off
+! strangers_frames 239.1.2.3 || fail "still frames for a group of others"
+on_server "ip neigh flush nud permanent dev \$if"
 pings 1000 "$server"
 say_to_server end

@@ -347,6 +347,8 @@ static void try_refused_binds(void)
 	reconnect();
 	need_status(bind_2(mr, 0, 1, IBV_ACCESS_REMOTE_READ), 0, "to read");
 	need_status(invalidate(mw2->rkey), 0, "invalidation");
+	need_status(bind_2(mr, 0, 1, 0), 0, "a window without rights");
+	need_status(invalidate(mw2->rkey), 0, "invalidation");
 	need_status(ibv_dereg_mr(mr), 0, "ibv_dereg_mr");
 	refuse_region_as_window();
 }

@@ -20,6 +20,8 @@
 #define ROUNDS		50
 /* The two clocks are compared by a process that may have to wait meanwhile. */
 #define WALLCLOCK_ERROR	500000000LL
+#define LONG_PERIOD	60000	/* microseconds */
+#define LESS		0.05	/* seconds, and a little less than that */
 
 static const char *address;
 static const char *port = DEFAULT_PORT;
@@ -176,6 +178,68 @@ static void moderation(void)
 	say("moderation: ok");
 }
 
+static void take_event(struct ibv_comp_channel *channel)
+{
+	struct pollfd p = { .fd = channel->fd, .events = POLLIN };
+	struct ibv_cq *cq;
+	void *context;
+
+	if (poll(&p, 1, time_limit * 1000) != 1 ||
+	    ibv_get_cq_event(channel, &cq, &context))
+		fail("no event");
+	ibv_ack_cq_events(cq, 1);
+}
+
+static void await_one(struct ibv_cq *cq, const char *what)
+{
+	double end = now() + time_limit;
+	struct ibv_wc wc;
+
+	while (!ibv_poll_cq(cq, 1, &wc))
+		if (now() > end)
+			fail("no completion of a %s", what);
+	check_completion(&wc, what);
+}
+
+/* Seconds from the first of number messages until the event that tells of them. */
+static double time_to_event(int number)
+{
+	double begun;
+	int i;
+
+	for (i = 0; i < number; i++)
+		post_receive(&to, to_mr, slots, SLOT, i);
+	if (ibv_req_notify_cq(to.recv_cq, 0))
+		fail("ibv_req_notify_cq");
+	begun = now();
+	for (i = 0; i < number; i++)
+		post_message(&from, from_mr, slots, SLOT, i);
+	take_event(to.recv_channel);
+	begun = now() - begun;
+	for (i = 0; i < number; i++) {
+		await_one(to.recv_cq, "receive");
+		await_one(from.send_cq, "Send");
+	}
+	return begun;
+}
+
+/* One completion waits for as long as was asked for; of two, no longer than that. */
+static void held_events(void)
+{
+	double fastest = LESS;
+	int i;
+
+	moderate(2, LONG_PERIOD);
+	for (i = 0; i < 5; i++)
+		if (time_to_event(1) < LESS)
+			fail("an event comes before its time");
+	for (i = 0; i < 100 && fastest >= LESS; i++)
+		fastest = time_to_event(2);
+	if (fastest >= LESS)
+		fail("an event waits for more completions than asked for");
+	say("held events: ok");
+}
+
 /* More completions than the CQ holds; nobody is told, and messages go on. */
 static void overrun(void)
 {
@@ -228,6 +292,7 @@ int main(int argc, char **argv)
 	run_connected(timestamps, IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
 		      IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK, 0);
 	run_connected(moderation, 0, 0);
+	run_connected(held_events, 0, 0);
 	run_connected(overrun, 0, IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN);
 	rdma_destroy_id(listener);
 	rdma_destroy_event_channel(listen_channel);
