@@ -8,6 +8,13 @@
 #include "qapi/error.h"
 #include "file.h"
 
+/* Who owns a FIFO may read it.  Root may read all. */
+static bool file_is_of_another(const struct stat *st)
+{
+    return (S_ISREG(st->st_mode) && st->st_uid != geteuid()) ||
+           (S_ISFIFO(st->st_mode) && st->st_uid != geteuid() && st->st_uid != 0);
+}
+
 static bool file_check(int fd, const char *file, bool ring, Error **errp)
 {
     struct stat st;
@@ -26,12 +33,12 @@ static bool file_check(int fd, const char *file, bool ring, Error **errp)
                    "capture-size", file);
         return false;
     }
-    if (!S_ISREG(st.st_mode)) {
-        return true;
-    }
-    if (st.st_uid != geteuid()) {
+    if (file_is_of_another(&st)) {
         error_setg(errp, "capture: %s belongs to another user", file);
         return false;
+    }
+    if (!S_ISREG(st.st_mode)) {
+        return true;
     }
     if (st.st_nlink > 1) {
         error_setg(errp, "capture: %s has another name, too (a hard link)",

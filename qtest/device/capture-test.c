@@ -841,6 +841,29 @@ static void test_refused(void)
     capture_free(&capture);
 }
 
+/* Files and FIFOs that another user has put there. */
+static void test_of_another_user(void)
+{
+    enum { ANOTHER = 12345 };
+    Capture capture = capture_new();
+    Rnic *r = rnic_boot_up(",id=nic,addr=4");
+    int reader;
+
+    g_assert_true(g_file_set_contents(capture.path, "precious", -1, NULL));
+    g_assert_cmpint(chown(capture.path, ANOTHER, -1), ==, 0);
+    check_refused(r, capture.path, "belongs to another user");
+    g_assert_cmpint(g_unlink(capture.path), ==, 0);
+    g_assert_cmpint(mkfifo(capture.path, 0622), ==, 0);
+    g_assert_cmpint(chown(capture.path, ANOTHER, -1), ==, 0);
+    reader = open(capture.path, O_RDONLY | O_NONBLOCK);
+    g_assert_cmpint(reader, >=, 0);
+    check_refused(r, capture.path, "belongs to another user");
+    close(reader);
+    g_assert_cmpint(g_unlink(capture.path), ==, 0);
+    rnic_quit(r);
+    capture_free(&capture);
+}
+
 /* -------------------------------------------------------- the device with itself */
 
 /* Neither end is left out, and no octet is there twice. */
@@ -1253,6 +1276,9 @@ int main(int argc, char **argv)
     qtest_add_func("/rnic/capture/stuck-fifo", test_stuck_fifo);
     qtest_add_func("/rnic/capture/full", test_full);
     qtest_add_func("/rnic/capture/refused", test_refused);
+    if (geteuid() == 0) {       /* who else can make such files? */
+        qtest_add_func("/rnic/capture/of-another-user", test_of_another_user);
+    }
     qtest_add_func("/rnic/capture/own-peer", test_own_peer);
     qtest_add_func("/rnic/capture/two-of-one-device", test_two_of_one_device);
     qtest_add_func("/rnic/capture/llp-stream", test_llp_stream);
