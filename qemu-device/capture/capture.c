@@ -344,7 +344,10 @@ static void capture_restart(RnicCapture *c, DeviceState *dev, Error **errp)
     }
 }
 
-/* Another file, or none: the one until now is complete. */
+/*
+ * Another file, or none: the one until now is complete.  -daemonize changes the working
+ * directory, and each file of a ring is opened by its name.
+ */
 static void capture_set_file(Object *obj, const char *file, Error **errp)
 {
     RnicCapture *c = RNIC(obj)->capture;
@@ -353,7 +356,7 @@ static void capture_set_file(Object *obj, const char *file, Error **errp)
     object_ref(obj);
     capture_stop_unlocked(c);
     g_free(c->file);
-    c->file = *file ? g_strdup(file) : NULL;
+    c->file = *file ? g_canonicalize_filename(file, NULL) : NULL;
     if (c->file && dev->realized) {
         capture_restart(c, dev, errp);
     }

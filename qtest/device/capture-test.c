@@ -841,6 +841,30 @@ static void test_refused(void)
     capture_free(&capture);
 }
 
+/* QEMU may change its directory before the next file of a ring. */
+static void test_relative_name(void)
+{
+    Capture capture = capture_new();
+    g_autofree char *here = g_get_current_dir();
+    g_autofree char *to_root = g_strdup("");
+    g_autofree char *relative = NULL;
+    Rnic *r = rnic_boot_up(",id=nic,addr=4");
+
+    for (const char *at = here; *at; at++) {
+        if (*at == '/') {
+            g_autofree char *before = g_steal_pointer(&to_root);
+
+            to_root = g_strdup_printf("%s../", before);
+        }
+    }
+    relative = g_strdup_printf("%s%s", to_root, capture.path + 1);
+    set_file(r, relative);
+    g_assert_true(is_file(r, capture.path));
+    rnic_quit(r);
+    capture_file_free(capture_file_read(capture.path));
+    capture_free(&capture);
+}
+
 /* Files and FIFOs that another user has put there. */
 static void test_of_another_user(void)
 {
@@ -1276,6 +1300,7 @@ int main(int argc, char **argv)
     qtest_add_func("/rnic/capture/stuck-fifo", test_stuck_fifo);
     qtest_add_func("/rnic/capture/full", test_full);
     qtest_add_func("/rnic/capture/refused", test_refused);
+    qtest_add_func("/rnic/capture/relative-name", test_relative_name);
     if (geteuid() == 0) {       /* who else can make such files? */
         qtest_add_func("/rnic/capture/of-another-user", test_of_another_user);
     }
