@@ -680,12 +680,17 @@ gboolean rnic_tap_equal(gconstpointer a, gconstpointer b)
            tap_same_end(&one->end[1], &other->end[1]);
 }
 
-/* A connection of the device with itself is captured at the end that came first. */
+/*
+ * A connection of the device with itself is captured at the end that came first.  One
+ * of its ends has dialed.  A peer of the UNIX fabric may take the device's own addresses:
+ * two connections that it has made are no twins.
+ */
 static bool tap_has_twin(const RnicTap *tap)
 {
     RnicTap other = { .end = { tap->end[1], tap->end[0] } };
+    const RnicTap *twin = g_hash_table_lookup(tap->capture->by_ends, &other);
 
-    return g_hash_table_contains(tap->capture->by_ends, &other);
+    return twin && twin->initiator != tap->initiator;
 }
 
 static RnicTap *tap_new(RnicState *s, RnicTransport *t, const RnicAddr *local,

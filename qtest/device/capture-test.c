@@ -12,6 +12,7 @@
 #include "qobject/qdict.h"
 #include <glib-unix.h>
 #include <glib/gstdio.h>
+#include <sys/un.h>
 
 #include "tests/qtest/rnic/lib/capture-file.h"
 #include "tests/qtest/rnic/lib/certificates.h"
@@ -976,6 +977,65 @@ static void test_two_of_one_device(void)
     capture_free(&capture);
 }
 
+/* A socket with the name of an address, elsewhere than in the fabric's directory. */
+static WirePeer *connect_as(Rnic *r, const char *directory, unsigned host,
+                            uint16_t name_port, uint16_t port)
+{
+    g_autofree char *to = wire_socket_path(host, port);
+    g_autofree char *own = wire_socket_path(host, name_port);
+    g_autofree char *base = g_path_get_basename(own);
+    g_autofree char *name = g_build_filename(directory, base, NULL);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct sockaddr_un un = { .sun_family = AF_UNIX };
+    WirePeer *peer;
+
+    g_assert_cmpuint(strlen(name), <, sizeof(un.sun_path));
+    strcpy(un.sun_path, name);
+    g_assert_cmpint(bind(fd, (void *)&un, sizeof(un)), ==, 0);
+    g_assert_cmpint(g_unlink(name), ==, 0);
+    strcpy(un.sun_path, to);
+    g_assert_cmpint(connect(fd, (void *)&un, sizeof(un)), ==, 0);
+    peer = g_new0(WirePeer, 1);
+    peer->qts = r->qts;
+    peer->fd = fd;
+    return peer;
+}
+
+/*
+ * A peer that takes the device's own addresses: of two connections each has the ends of
+ * the other one, but neither is an end that the device has dialed.  Both are captured.
+ */
+static void test_own_addresses(void)
+{
+    Capture capture = capture_new();
+    g_autofree char *properties = capturing(&capture, "");
+    Rnic *r = rnic_boot(properties, NULL);
+    WireMpa request = wire_mpa_request();
+    uint16_t ports[2];
+    WirePeer *peers[2];
+    CaptureFile *file;
+
+    rnic_up(r);
+    for (int i = 0; i < 2; i++) {
+        ports[i] = wire_free_port(1);
+        g_assert_cmpuint(rnic_try_listen(r, wire_guest_ip(1), ports[i], 1, NULL),
+                         ==, RNIC_ST_OK);
+    }
+    for (int i = 0; i < 2; i++) {
+        peers[i] = connect_as(r, capture.directory, 1, ports[!i], ports[i]);
+        wire_mpa_put(peers[i], &request);
+        rnic_expect_cm(r, RNIC_CM_CONNECT_REQUEST);
+    }
+    set_file(r, "");
+    file = capture_file_read(capture.path);
+    g_assert_cmpuint(capture_comments(file, "the peer connects"), ==, 2);
+    capture_file_free(file);
+    wire_close(peers[0]);
+    wire_close(peers[1]);
+    rnic_quit(r);
+    capture_free(&capture);
+}
+
 /* ------------------------------------------------------------- LLP streams */
 
 #define MESSAGE "from here on it is iWARP"
@@ -1306,6 +1366,9 @@ int main(int argc, char **argv)
     }
     qtest_add_func("/rnic/capture/own-peer", test_own_peer);
     qtest_add_func("/rnic/capture/two-of-one-device", test_two_of_one_device);
+    if (wire_directory()) {     /* TCP gives no peer these addresses */
+        qtest_add_func("/rnic/capture/own-addresses", test_own_addresses);
+    }
     qtest_add_func("/rnic/capture/llp-stream", test_llp_stream);
     qtest_add_func("/rnic/capture/llp-stream-later", test_llp_stream_later);
     if (!wire_directory()) {
