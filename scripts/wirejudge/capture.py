@@ -73,7 +73,8 @@ class Capture:
         self.received = collections.Counter()
         self.octets = 0
         self.said_missing = 0       # where no segment follows
-        self.streams = Streams(self._wrong, self.blocks.dropped or self.blocks.is_cut,
+        self.streams = Streams(self._wrong, self.strict,
+                               self.blocks.dropped or self.blocks.is_cut,
                                self.blocks.marked)
         self.doubtful = []          # frames, see below
         for frame in source.frames():

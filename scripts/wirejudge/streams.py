@@ -13,6 +13,7 @@ from .frames import FIN, RST, SYN
 
 # 65535 of ULPDU, its length, padding, CRC, markers.
 MOST_OF_FPDU = 66100
+MOST_OF_START_UP = 20 + 512     # octets of Private Data
 MISSING = re.compile(r"(\d+) octets before this are not in the file")
 OLD = "began before this file"
 
@@ -28,6 +29,8 @@ class Way:
         self.terminate = None       # its code
         self.finished = False
         self.begun = False          # behind the start-up
+        self.started = False        # the start-up frame is there
+        self.last = None            # frame with octets
         self.missing = 0            # octets that the file says it has not
 
 
@@ -63,11 +66,12 @@ def distance(seq, before):
 class Streams:
     """
     All of one file. wrong(frame, text) is told what is not as it has to be; with
-    partial=True it is an end within an FPDU.
+    partial=True it is an end within an FPDU. strict: the device has written the file.
     """
 
-    def __init__(self, wrong, may_lack, unmarked):
+    def __init__(self, wrong, strict, may_lack, unmarked):
         self.wrong = wrong
+        self.strict = strict
         self.unmarked = unmarked    # what the file says it lacks may have had markers
         self.may_lack = may_lack    # the file's statistics say that packets are lacking
         self.current = {}
@@ -90,9 +94,13 @@ class Streams:
         if frame.length or frame.flags & (FIN | RST):
             self._take_place(stream, way, frame)
         if frame.length:
-            self._take_octets(way, frame)
+            self._take_octets(stream, way, frame)
         if frame.flags & FIN:
+            self._judge_begin(stream, way)
             self._finish(stream, way, frame)
+        if frame.flags & RST:
+            for each in stream.ways:
+                self._judge_begin(stream, each)
         stream.reset = stream.reset or bool(frame.flags & RST)
         return stream, number
 
@@ -127,9 +135,15 @@ class Streams:
             self.wrong(frame, f"{way.rest} octets before it are not MPA")
         way.rest = 0
 
-    def _take_octets(self, way, frame):
+    def _take_octets(self, stream, way, frame):
         opcodes, octets, faults = messages.look_at(frame.segments)
+        if way.finished:
+            self.wrong(frame, f"{frame.length} octets behind the FIN")
         way.octets += frame.length
+        way.started = way.started or bool(frame.segments.private)
+        way.last = frame
+        if way.octets >= MOST_OF_START_UP:
+            self._judge_begin(stream, way)
         way.rest += frame.length - octets
         if way.rest > MOST_OF_FPDU or way.rest < 0:
             self.wrong(frame, f"{abs(way.rest)} octets that are not MPA" if way.rest > 0
@@ -142,6 +156,13 @@ class Streams:
         way.opcodes.update(opcodes)
         if frame.terminates:
             way.terminate = frame.terminates[-1]
+
+    def _judge_begin(self, stream, way):
+        """MPA begins with a start-up frame. Others than the device may capture more."""
+        if self.strict and way.octets >= messages.START_UP_HEAD and \
+                not (way.started or way.missing or stream.old):
+            way.started = True          # once is enough
+            self.wrong(way.last, "the stream does not begin with a start-up frame")
 
     def _finish(self, stream, way, frame):
         way.finished = True
