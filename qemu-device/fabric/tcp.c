@@ -171,7 +171,8 @@ static bool tcp_to_guest(RnicFabricTcp *tcp, const RnicAddr *host,
     char text[RNIC_IP_TEXT];
 
     guest->port = host->port;
-    if (rnic_map_to_guest(tcp->map, host->ip, near, guest->ip)) {
+    if (!rnic_ip_is_link_local(host->ip) &&
+        rnic_map_to_guest(tcp->map, host->ip, near, guest->ip)) {
         return true;
     }
     trace_rnic_err_fabric_outside_map(rnic_ip_text(host->ip, text),

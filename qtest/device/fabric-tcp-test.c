@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
 #include "qemu/osdep.h"
+#include <ifaddrs.h>
 #include <netinet/tcp.h>
 #include <linux/inet_diag.h>
 #include <linux/netlink.h>
@@ -369,6 +370,53 @@ static void test_link_local(void)
     connection_free(c);
 }
 
+/* Of an interface of this host; false: none has one. */
+static bool own_link_local(struct sockaddr_in6 *address)
+{
+    struct ifaddrs *all, *at;
+    bool found = false;
+
+    g_assert_cmpint(getifaddrs(&all), ==, 0);
+    for (at = all; at && !found; at = at->ifa_next) {
+        const struct sockaddr_in6 *in6 = (void *)at->ifa_addr;
+
+        found = in6 && in6->sin6_family == AF_INET6 &&
+                IN6_IS_ADDR_LINKLOCAL(&in6->sin6_addr);
+        if (found) {
+            *address = *in6;
+        }
+    }
+    freeifaddrs(all);
+    return found;
+}
+
+/* Nor is a peer there that has only such an address: the guest could not name it. */
+static void test_link_local_peer(void)
+{
+    struct rnic_admin_sqe sqe = rnic_command(RNIC_ADMIN_CM_LISTEN);
+    uint16_t port = wire_free_port(1);
+    struct sockaddr_in6 to = { };
+    Connection *c;
+
+    if (!own_link_local(&to)) {
+        g_test_skip("no interface has a link-local address");
+        return;
+    }
+    c = connection_prepare(&(ConnectionOptions) {
+        .properties = ",fabric=i",
+        .arguments = "-object rnic-fabric-tcp,id=i,map=identity" });
+    sqe.listen.local.port = cpu_to_be16(port);
+    sqe.listen.backlog = cpu_to_le32(1);
+    g_assert_cmpuint(rnic_admin(c->r, &sqe, NULL), ==, RNIC_ST_OK);
+    to.sin6_port = htons(port);
+    c->peer = g_new0(WirePeer, 1);
+    c->peer->qts = c->r->qts;
+    c->peer->fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    g_assert_cmpint(connect(c->peer->fd, (void *)&to, sizeof(to)), ==, 0);
+    wire_expect_end(c->peer);
+    connection_free(c);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -380,5 +428,6 @@ int main(int argc, char **argv)
     qtest_add_func("rnic/fabric-tcp/type-of-service-of-stream",
                    test_type_of_service_of_stream);
     qtest_add_func("rnic/fabric-tcp/link-local", test_link_local);
+    qtest_add_func("rnic/fabric-tcp/link-local-peer", test_link_local_peer);
     return g_test_run();
 }
