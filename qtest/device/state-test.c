@@ -42,6 +42,7 @@ static void test_matrix(void)
     };
     Connection *c = connection_prepare(NULL);
 
+    g_assert_cmpint(rnic_qp_state(c->r, &c->qp), ==, RNIC_QPS_IDLE);
     for (uint8_t from = 0; from < 5; from++) {
         for (uint8_t to = 0; to < 5; to++) {
             uint16_t status;
@@ -51,7 +52,7 @@ static void test_matrix(void)
             g_assert_cmpuint(status, ==, expected[from][to]);
             if (status != RNIC_ST_OK) {
                 g_assert_cmpint(rnic_qp_state(c->r, &c->qp), ==, from);
-            } else if (to != from) {
+            } else {
                 g_assert_cmpint(rnic_qp_state(c->r, &c->qp), ==, to);
             }
             if (from == RNIC_QPS_RTS && status != RNIC_ST_OK) {
@@ -346,7 +347,7 @@ static void test_peer_close(void)
         connection_recycle(c);
     }
     connection_free(c);
-    rnic_shows("V6.2.2.2-1");
+    rnic_shows("V6.2.2.2-1 V9.5.3-2");
 }
 
 /*
@@ -611,6 +612,8 @@ static void check_close_with_work(void)
         if (late) {
             g_assert_cmpint(wire_end(c->peer), ==, WIRE_FIN);
             expect_flushed_receives(c, 2);
+            g_assert_cmpint(rnic_qp_state(c->r, &c->qp), ==,
+                            RNIC_QPS_CLOSING);
             connection_post(c, RNIC_SQ_SEND, 1, 0, 8);
         }
         aeqe = rnic_expect_async(c->r, RNIC_AE_BAD_CLOSE, c->qp.number);
@@ -627,9 +630,38 @@ static void check_close_with_work(void)
     }
 }
 
+/* Receives alone are no work left: Idle, where what is posted then waits. */
+static void check_close_with_receives(void)
+{
+    Connection *c = connection_new(NULL);
+    uint8_t got[8];
+
+    post_receives(c, 2);
+    g_assert_cmpint(close_succeeds(c), ==, RNIC_QPS_CLOSING);
+    g_assert_cmpint(wire_end(c->peer), ==, WIRE_FIN);
+    wire_close(c->peer);
+    c->peer = NULL;
+    rnic_expect_async(c->r, RNIC_AE_LLP_CLOSE_COMPLETE, c->qp.number);
+    expect_flushed_receives(c, 2);
+    g_assert_cmpint(rnic_qp_state(c->r, &c->qp), ==, RNIC_QPS_IDLE);
+    connection_post(c, RNIC_SQ_SEND, 7, 0, 8);
+    connection_recv(c, 8, 0, 8);
+    rnic_settle(c->r);
+    rnic_expect_no_cqe(c->r, &c->send_cq);
+    rnic_expect_no_cqe(c->r, &c->recv_cq);
+    connection_drain_events(c);
+    connection_establish(c, NULL);
+    wire_get_send(c->peer, WIRE_SEND, 1, got, 8);
+    rnic_expect_cqe(c->r, &c->send_cq, 7, RNIC_WC_SUCCESS);
+    wire_put_send(c->peer, WIRE_SEND, 0, "received", 8);
+    rnic_expect_cqe(c->r, &c->recv_cq, 8, RNIC_WC_SUCCESS);
+    connection_free(c);
+}
+
 static void test_close_with_work(void)
 {
     check_close_with_work();
+    check_close_with_receives();
     rnic_shows("V6.2.2.2-5 V6.2.5-6 V6.2.5-10");
 }
 
@@ -917,6 +949,75 @@ static void test_flush_deep(void)
 
 /* ------------------------------------------------------------------ destroy */
 
+/*
+ * Destroyed right behind the command that has its work flushed. In the main loop, so
+ * that no turn falls between the two commands.
+ */
+static void check_destroy_while_flushing(uint8_t state)
+{
+    enum { DEEP = 2048 };
+    Connection *c = connection_new(&(ConnectionOptions) {
+        .properties = ",io-threads=0",
+        .sq_depth = DEEP, .rq_depth = DEEP, .cq_depth = 2 * DEEP });
+    RnicWr wr = connection_wr(c, RNIC_SQ_RDMA_READ, 0, 0, 8);
+    uint8_t wqe[RNIC_SQ_UNIT * RNIC_SQ_MAX_UNITS];
+    RnicCq *cqs[2] = { &c->send_cq, &c->recv_cq };
+    struct rnic_admin_sqe sqe;
+    struct rnic_admin_cqe cqe;
+    struct rnic_counters counters;
+    unsigned flushed = 0;
+
+    for (int i = 0; i < DEEP; i++) {
+        wr.wr_id = i;
+        rnic_store_wqe(c->r, &c->qp, wqe, rnic_encode_wr(&wr, wqe));
+        rnic_store_recv(c->r, &c->qp, i, 0, NULL);
+    }
+    rnic_ring_sq(c->r, &c->qp);
+    rnic_ring_rq(c->r, &c->qp);
+    rnic_settle(c->r);
+    sqe = rnic_command(RNIC_ADMIN_MODIFY_QP);
+    sqe.modify_qp.qpn = cpu_to_le32(c->qp.number);
+    sqe.modify_qp.mask = cpu_to_le32(RNIC_QP_MODIFY_STATE);
+    sqe.modify_qp.next_state = state;
+    rnic_admin_fill(c->r, &sqe);
+    sqe = rnic_command(RNIC_ADMIN_DESTROY_QP);
+    sqe.object.number = cpu_to_le32(c->qp.number);
+    rnic_admin_fill(c->r, &sqe);
+    rnic_admin_tail(c->r);
+    for (int i = 0; i < 2; i++) {
+        rnic_admin_completion(c->r, &cqe);
+        g_assert_cmpuint(le16_to_cpu(cqe.status), ==, RNIC_ST_OK);
+    }
+    for (int i = 0; i < 2; i++) {
+        struct rnic_cqe done;
+
+        for (unsigned n = 0; rnic_cq_poll(c->r, cqs[i], &done); n++) {
+            g_assert_cmpuint(le64_to_cpu(done.wr_id), ==, n);
+            g_assert_cmpint(done.status, ==, RNIC_WC_FLUSHED);
+            flushed++;
+        }
+    }
+    g_assert_cmpuint(flushed, <, 2 * DEEP);
+    rnic_settle(c->r);
+    for (int i = 0; i < 2; i++) {
+        rnic_expect_no_cqe(c->r, cqs[i]);
+        g_assert_cmpuint(rnic_admin_object(c->r, RNIC_ADMIN_DESTROY_CQ,
+                                           cqs[i]->number), ==, RNIC_ST_OK);
+    }
+    counters = rnic_query_counters(c->r);
+    g_assert_cmpuint(counters.qps, ==, 0);
+    g_assert_cmpuint(counters.endpoints, ==, 0);
+    connection_free(c);
+}
+
+static void test_destroy_while_flushing(void)
+{
+    check_destroy_while_flushing(RNIC_QPS_ERROR);
+    check_destroy_while_flushing(RNIC_QPS_TERMINATE);
+    check_destroy_while_flushing(RNIC_QPS_CLOSING);
+    rnic_shows("V6.1.4-5");
+}
+
 static void test_destroy(void)
 {
     for (uint8_t state = 0; state < 5; state++) {
@@ -966,7 +1067,7 @@ static void test_destroy(void)
         g_assert_cmpuint(counters.endpoints, ==, 0);
         connection_free(c);
     }
-    rnic_shows("V6.1.4-1 V6.1.4-2 V6.1.4-3 V6.1.4-5 V9.2.5.4-1 V9.2.5.4-3");
+    rnic_shows("V6.1.4-1 V6.1.4-2 V6.1.4-3 V9.2.5.4-1 V9.2.5.4-3");
 }
 
 /* ------------------------------------------------------ reset under traffic */
@@ -1103,6 +1204,8 @@ int main(int argc, char **argv)
     qtest_add_func("rnic/state/abort", test_abort);
     qtest_add_func("rnic/state/flush-deep", test_flush_deep);
     qtest_add_func("rnic/state/destroy", test_destroy);
+    qtest_add_func("rnic/state/destroy-while-flushing",
+                   test_destroy_while_flushing);
     qtest_add_func("rnic/state/reset-under-traffic",
                    test_reset_under_traffic);
     qtest_add_func("rnic/state/flr-under-traffic", test_flr_under_traffic);
