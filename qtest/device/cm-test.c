@@ -1262,6 +1262,30 @@ static void test_accept_refused(void)
 
 /* --------------------------------------------------------------- many, self */
 
+/* Out of RTS by way of Closing: ended, or reset; to Idle, with no stream. */
+static void leave_closing(Connection *c, bool reset)
+{
+    g_assert_cmpuint(rnic_modify_qp_state(c->r, &c->qp, RNIC_QPS_CLOSING), ==,
+                     RNIC_ST_OK);
+    g_assert_cmpint(wire_end(c->peer), ==, WIRE_FIN);
+    g_assert_cmpint(rnic_qp_state(c->r, &c->qp), ==, RNIC_QPS_CLOSING);
+    if (reset) {
+        wire_abort(c->peer);
+    } else {
+        wire_close(c->peer);
+    }
+    c->peer = NULL;
+    rnic_expect_cm(c->r, RNIC_CM_DISCONNECTED);
+    g_assert_cmphex(rnic_query_qp(c->r, &c->qp).llp_stream, ==, 0);
+    g_assert_cmpuint(rnic_query_counters(c->r).endpoints, ==, 0);
+    if (!reset) {
+        g_assert_cmpint(rnic_qp_state(c->r, &c->qp), ==, RNIC_QPS_IDLE);
+        connection_drain_events(c);
+        return;
+    }
+    connection_recycle(c);
+}
+
 /* Many streams on one QP, one after another; every count starts anew. */
 static void test_reconnect(void)
 {
@@ -1280,7 +1304,11 @@ static void test_reconnect(void)
         wire_put_read_response(c->peer, read.sink_stag, read.sink_to, NULL,
                                0);
         rnic_expect_cqe(c->r, &c->send_cq, 1, RNIC_WC_SUCCESS);
-        connection_recycle(c);
+        if (i % 3 < 2) {
+            leave_closing(c, i % 3);
+        } else {
+            connection_recycle(c);
+        }
     }
     g_assert_cmpuint(rnic_query_counters(c->r).endpoints, ==, 0);
     connection_free(c);
