@@ -602,6 +602,7 @@ static void test_completion_queues(void)
     struct rnic_admin_cqe cqe;
     RnicCq other;
     RnicQpInit init;
+    RnicEq second;
     RnicQp qp;
 
     RUN(w, good_create_cq(w),
@@ -622,6 +623,21 @@ static void test_completion_queues(void)
         SPOIL(create_cq.doorbell_page, w->pages, RNIC_ST_BAD_DOORBELL_PAGE),
         SPOIL(create_cq.doorbell_page, 0xffffffff, RNIC_ST_BAD_DOORBELL_PAGE),
         QUEUE_MEMORY_SPOILS(create_cq.memory));
+
+    /* The handler is the CQ's own: another one, and none. */
+    rnic_create_eq(r, &second, RNIC_EQ_COMPLETION, RNIC_NO_VECTOR, 16);
+    for (int i = 0; i < 2; i++) {
+        uint32_t eqn = i ? RNIC_NO_VECTOR : second.number;
+        struct rnic_admin_sqe query;
+
+        rnic_create_cq(r, &other, 64 << i, eqn);
+        query = object_command(RNIC_ADMIN_QUERY_CQ, other.number);
+        g_assert_cmpuint(rnic_admin(r, &query, &cqe), ==, RNIC_ST_OK);
+        g_assert_cmpuint(le32_to_cpu(cqe.cq.depth), ==, 64 << i);
+        g_assert_cmphex(le32_to_cpu(cqe.cq.eqn), ==, eqn);
+        g_assert_cmpuint(rnic_admin_object(r, RNIC_ADMIN_DESTROY_CQ,
+                                           other.number), ==, RNIC_ST_OK);
+    }
 
     /* What Create says, Query says. */
     g_assert_cmpuint(rnic_admin(r, &sqe, &cqe), ==, RNIC_ST_OK);
