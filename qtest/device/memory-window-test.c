@@ -189,6 +189,8 @@ static void check_bounds(World *w, uint8_t base_type)
     /* No octets: nothing is looked at. */
     stag_peer_writes(w->c, bind.mw, base - 77, NULL, 0);
     stag_peer_reads(w->c, bind.mw, base - 77, NULL, 0);
+    stag_peer_writes(w->c, bind.mw ^ 1, ~0ULL, NULL, 0);
+    stag_peer_reads(w->c, bind.mw ^ 1, ~0ULL, NULL, 0);
     rnic_mem_read(w->r, w->mr.bus[1], page, 4096);
     for (unsigned i = 0; i < 4096; i++) {
         if (i < 5000 - 4096 || i >= 5100 - 4096) {
@@ -201,6 +203,33 @@ static void check_bounds(World *w, uint8_t base_type)
     stag_peer_write_refused(w->c, bind.mw, base, 1, 0x1100);
     stag_peer_read_refused(w->c, bind.mw, base, 1, 0x0100);
     stag_peer_writes(w->c, bind.mw, base, NULL, 0);
+    stag_peer_reads(w->c, bind.mw, base, NULL, 0);
+}
+
+/* No octets through a window without the right, then through another QP's. */
+static void check_no_octets(void)
+{
+    World of_one, *w = &of_one;
+    Connection *other;
+    StagBind bind;
+
+    world_init(w);
+    bind = usual(w);
+    other = connection_prepare_second(w->c, &stag_options);
+    connection_establish(other, &stag_options);
+    bind.access = RR;
+    bind_ok(w, &bind);
+    stag_peer_writes(w->c, bind.mw, bind.va, NULL, 0);
+    invalidate_ok(w, bind.mw);
+    bind.access = RW;
+    bind_ok(w, &bind);
+    stag_peer_reads(w->c, bind.mw, bind.va, NULL, 0);
+    stag_peer_writes(other, bind.mw, bind.va, NULL, 0);
+    stag_peer_reads(other, bind.mw, bind.va, NULL, 0);
+    g_assert_cmpint(rnic_qp_state(w->r, &w->c->qp), ==, RNIC_QPS_RTS);
+    g_assert_cmpint(rnic_qp_state(w->r, &other->qp), ==, RNIC_QPS_RTS);
+    connection_free_second(other);
+    connection_free(w->c);
 }
 
 static void test_bounds(void)
@@ -211,6 +240,7 @@ static void test_bounds(void)
     check_bounds(&w, 0);
     check_bounds(&w, ZB);
     world_cleanup(&w);
+    check_no_octets();
     rnic_shows("V7.10.2-1 V7.10.2-6 V7.10.3-1 V7.10.6.2-1 V7.10.6.2-3 "
                "V7.10.6.2-7 V7.10.2-9 V7.5.2-1 V7.1-2 V9.3.1.1-15");
 }
@@ -1388,12 +1418,25 @@ static void test_dealloc_bound(void)
 {
     World w;
     StagBind bind;
+    uint32_t mw;
 
     world_init(&w);
+    /* Never bound, and no longer bound. */
+    mw = stag_alloc_mw(w.r, w.r->pd, 3);
+    stag_dealloc(w.r, mw);
+    g_assert_false(stag_exists(w.r, mw));
     bind = usual(&w);
+    mw = bind.mw;
+    bind.mw = stag_alloc_mw(w.r, w.r->pd, 4);
+    bind_ok(&w, &bind);
+    invalidate_ok(&w, bind.mw);
+    stag_dealloc(w.r, bind.mw);
+    g_assert_false(stag_exists(w.r, bind.mw));
+    bind.mw = mw;
     bind_ok(&w, &bind);
     stag_peer_writes(w.c, bind.mw, bind.va, "x", 1);
     stag_dealloc(w.r, bind.mw);
+    g_assert_false(stag_exists(w.r, bind.mw));
     g_assert_cmpuint(bound_windows(&w), ==, 0);
     stag_peer_write_refused(w.c, bind.mw, bind.va, 1, 0x1100);
     stag_peer_read_refused(w.c, bind.mw, bind.va, 1, 0x0100);
@@ -1512,6 +1555,7 @@ static void test_many(void)
 {
     enum { WINDOWS = 300 };
     ConnectionOptions options = stag_options;
+    struct rnic_admin_sqe more = rnic_command(RNIC_ADMIN_ALLOC_MW);
     uint32_t mws[WINDOWS];
     StagRegion mr;
     struct rnic_counters before;
@@ -1534,17 +1578,25 @@ static void test_many(void)
     }
     g_assert_cmpuint(le32_to_cpu(stag_query_mr(c->r, mr.stag).bound_windows),
                      ==, WINDOWS);
+    /* There is no other window. */
+    more.alloc_stag.pdn = cpu_to_le32(c->r->pd);
+    g_assert_cmpuint(rnic_admin(c->r, &more, NULL), ==,
+                     RNIC_ST_INSUFFICIENT_RESOURCES);
     for (int i = 0; i < WINDOWS; i++) {
-        uint8_t octet = i;
+        uint8_t octet = i + 1;
 
         if (i % 3) {
             stag_peer_writes(c, mws[i], mr.va + 2 * i, &octet, 1);
+            rnic_mem_read(c->r, mr.bus[0] + 2 * i, &got, 1);
         } else {
+            rnic_mem_write(c->r, mr.bus[0] + 2 * i, &octet, 1);
             stag_peer_reads(c, mws[i], mr.va + 2 * i, &got, 1);
         }
+        g_assert_cmphex(got, ==, octet);
         if (i % 51 == 7) {
             stag_peer_write_refused(c, mws[i], mr.va + i - 1, 1, 0x1101);
             stag_peer_write_refused(c, mws[i], mr.va + 2 * i + 1, 1, 0x1101);
+            stag_peer_read_refused(c, mws[i], mr.va + i, 1, 0x0102);
         } else if (i % 51 == 9) {
             stag_peer_write_refused(c, mws[i], mr.va + i, 1, 0x1102);
         }
