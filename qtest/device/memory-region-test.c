@@ -1275,6 +1275,60 @@ static void test_blocks_change(void)
 
 /* ------------------------------------------------------------- page sizes */
 
+/* By Register Shared and by Reregister; @good but for its offset. */
+static void check_misaligned(Rnic *r, const StagRegion *good)
+{
+    uint64_t size = 1ULL << good->page_shift;
+    StagRegion region = *good, shared;
+
+    region.offset = size - 1;
+    stag_register(r, &region);
+    shared = region;
+    shared.va--;
+    g_assert_cmpuint(stag_try_share(r, region.stag, &shared), ==,
+                     RNIC_ST_INVALID_VA);
+    region.offset = size - 2;
+    g_assert_cmpuint(stag_try_reregister(r, &region,
+                                         RNIC_REREGISTER_TRANSLATION), ==,
+                     RNIC_ST_INVALID_VA);
+    g_assert_false(stag_exists(r, region.stag));
+}
+
+/* By Fast-Register, with each size of page: wrong in the highest bit, the lowest. */
+static void check_fast_register_misaligned(void)
+{
+    World w;
+    uint64_t cap;
+
+    world_init(&w);
+    cap = le64_to_cpu(rnic_query_device(w.r).page_size_cap);
+    for (unsigned shift = 0; shift < 64; shift++) {
+        uint64_t size = 1ULL << shift;
+        StagRegion region = {
+            .page_shift = shift, .count = 2, .key = 1, .length = 2,
+            .access = LR | LW, .bus = { size, 3 * size }, .offset = 77,
+        };
+        const uint64_t wrong[] = { size / 2, 1 };
+
+        if (!(cap & size)) {
+            continue;
+        }
+        region.stag = stag_alloc(w.r, w.r->pd, 2, region.key, true);
+        for (int i = 0; i < 2; i++) {
+            region.va = size * 5 + region.offset + wrong[i];
+            g_assert_cmpint(stag_fast_register(w.c, &region), ==,
+                            RNIC_WC_INVALID_VA);
+            stag_reconnect(w.c);
+            g_assert_cmpint(stag_query_mr(w.r, region.stag).valid, ==, 0);
+        }
+        region.va = size * 5 + region.offset;
+        g_assert_cmpint(stag_fast_register(w.c, &region), ==,
+                        RNIC_WC_SUCCESS);
+        stag_dealloc(w.r, region.stag);
+    }
+    world_cleanup(&w);
+}
+
 static void test_page_sizes(void)
 {
     Rnic *r = rnic_boot_up("");
@@ -1308,6 +1362,7 @@ static void test_page_sizes(void)
         REGISTERS(RNIC_ST_INVALID_FBO);
         region.offset = size - 2;
         REGISTERS(RNIC_ST_INVALID_VA);
+        check_misaligned(r, &region);
         region.offset = 0;
         region.va = 0;
         region.length = 2 * size + 1;
@@ -1324,6 +1379,7 @@ static void test_page_sizes(void)
     }
     stag_assert_no_leak(r, &before);
     rnic_quit(r);
+    check_fast_register_misaligned();
     rnic_shows("V7.6.2.1-1 V7.6.2.1-2 V7.6.2.1-3 V7.6.2.1-4 V7.6.1.1-3");
 }
 

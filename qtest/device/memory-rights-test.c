@@ -378,6 +378,32 @@ static void use(World *w, Use use, const StagRegion *region, uint64_t offset,
     }
 }
 
+/* Right behind Deallocate, for each use, whatever rights there were. */
+static void assert_gone(World *w, const StagRegion *region)
+{
+    RnicWr wr = { .flags = RNIC_WQE_SIGNALED, .wr_id = 6, .num_sge = 1,
+                  .sge = { sge_at(region, 0, 8) },
+                  .remote_stag = CONNECTION_REMOTE_STAG };
+    static const uint8_t opcodes[] = {
+        RNIC_SQ_SEND, RNIC_SQ_RDMA_WRITE, RNIC_SQ_RDMA_READ,
+    };
+
+    stag_peer_write_refused(w->c, region->stag, region->va, 1, 0x1100);
+    stag_peer_read_refused(w->c, region->stag, region->va, 1, 0x0100);
+    for (unsigned i = 0; i < G_N_ELEMENTS(opcodes); i++) {
+        wr.opcode = opcodes[i];
+        rnic_post_send(w->r, &w->c->qp, &wr);
+        rnic_expect_cqe(w->r, &w->c->send_cq, 6, RNIC_WC_INVALID_STAG);
+        stag_reconnect(w->c);
+    }
+    rnic_post_recv(w->r, &w->c->qp, 7, 1, wr.sge);
+    wire_put_send(w->c->peer, WIRE_SEND, 0, "x", 1);
+    rnic_expect_cqe(w->r, &w->c->recv_cq, 7, RNIC_WC_INVALID_STAG);
+    stag_reconnect(w->c);
+    g_assert_cmpuint(stag_try_dealloc(w->r, region->stag), ==,
+                     RNIC_ST_INVALID_STAG);
+}
+
 /*
  * Rights with and without one; each allows just its own use, and does so, or
  * not, for the first octet, the last, and those at the joint of two pages.
@@ -406,9 +432,10 @@ static void test_each_right(void)
             }
         }
         stag_dealloc(w.r, region.stag);
+        assert_gone(&w, &region);
     }
     world_cleanup(&w);
-    rnic_shows("V7.4-1 V7.4.1-2");
+    rnic_shows("V7.4-1 V7.4.1-2 V7.9-1");
 }
 
 /* ------------------------------------------------- the sink of an RDMA Read */
