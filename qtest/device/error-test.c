@@ -1024,8 +1024,10 @@ static void test_no_receive(void)
     rnic_shows("V8.1.2.1-2 V13.2-1 V8.3.3-14 V9.5.3-23");
 }
 
-static void check_too_long(uint32_t room)
+/* The room in one SGE or in several; the message in one segment or in several. */
+static void check_too_long(uint32_t room, bool pieces)
 {
+    struct rnic_sge sge[3];
     World w;
     uint8_t data[4097], got[4097 + 16];
     WireTerminate t;
@@ -1033,7 +1035,15 @@ static void check_too_long(uint32_t room)
     world_init(&w, NULL);
     connection_establish(w.c, NULL);
     rnic_mem_fill(w.c->r, w.c->mr.bus, 0xee, sizeof(got));
-    connection_recv(w.c, 1, 0, room);
+    if (pieces) {
+        w.c->peer->segment_size = 100;
+        sge[0] = rnic_sge(&w.c->mr, 0, room / 3);
+        sge[1] = rnic_sge(&w.c->mr, room / 3, 0);
+        sge[2] = rnic_sge(&w.c->mr, room / 3, room - room / 3);
+        rnic_post_recv(w.c->r, &w.c->qp, 1, 3, sge);
+    } else {
+        connection_recv(w.c, 1, 0, room);
+    }
     connection_recv(w.c, 2, 5000, 64);
     rnic_pattern(data, sizeof(data), 2);
     wire_put_send(w.c->peer, WIRE_SEND, 0, data, room + 1);
@@ -1055,9 +1065,10 @@ static void test_too_long(void)
     static const uint32_t room[] = { 0, 1, 64, 4096 };
 
     for (unsigned i = 0; i < G_N_ELEMENTS(room); i++) {
-        check_too_long(room[i]);
+        check_too_long(room[i], false);
+        check_too_long(room[i], true);
     }
-    rnic_shows("R5.3-3 V8.1.2.1-5");
+    rnic_shows("R5.3-3 V8.1.2.1-5 V8.3.2-3");
 }
 
 /* Each code that RFC 5041 has for a segment: 1/1/00 to 04, 1/2/01 to 06. */
@@ -1083,7 +1094,7 @@ static void test_ddp_codes(void)
     RUN_ERRORS(errors);
     check_no_receive();
     check_bad_mo(send_mo);
-    check_too_long(1);
+    check_too_long(1, false);
     /* All the others of this file. */
     RUN_ERRORS(tagged_errors);
     RUN_ERRORS(read_errors);

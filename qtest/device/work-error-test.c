@@ -253,7 +253,7 @@ static void test_work_requests(void)
 }
 
 /* WQEs whose form is wrong. */
-static void test_bad_form(void)
+static void check_bad_forms(void)
 {
     static const struct {
         const char *what;
@@ -301,6 +301,70 @@ static void test_bad_form(void)
         connection_recycle(w.c);
     }
     world_cleanup(&w);
+}
+
+/* Each mistake of form that any operation can have, in each operation. */
+static void check_form_of_each(void)
+{
+    static const struct {
+        uint8_t opcode, num_sge, units;
+        uint64_t needs;
+    } operations[] = {
+        { RNIC_SQ_SEND, 1, 1 },
+        { RNIC_SQ_SEND_INVALIDATE, 1, 1 },
+        { RNIC_SQ_RDMA_WRITE, 1, 1 },
+        { RNIC_SQ_RDMA_READ, 1, 1 },
+        { RNIC_SQ_RDMA_READ_INVALIDATE, 1, 1 },
+        { RNIC_SQ_BIND_MW, 0,
+          DIV_ROUND_UP(sizeof(struct rnic_sq_wqe) +
+                       sizeof(struct rnic_bind_wqe), RNIC_SQ_UNIT) },
+        { RNIC_SQ_FAST_REGISTER, 0,
+          DIV_ROUND_UP(sizeof(struct rnic_sq_wqe) +
+                       sizeof(struct rnic_fast_register_wqe), RNIC_SQ_UNIT) },
+        { RNIC_SQ_LOCAL_INVALIDATE, 0, 1 },
+        { RNIC_SQ_SEND_IMMEDIATE, 1, 1, RNIC_FEATURE_RDMAP_EXTENSIONS },
+        { RNIC_SQ_WRITE_IMMEDIATE, 1, 1, RNIC_FEATURE_RDMAP_EXTENSIONS },
+        { RNIC_SQ_FETCH_ADD, 1, 2, RNIC_FEATURE_RDMAP_EXTENSIONS },
+        { RNIC_SQ_COMPARE_SWAP, 1, 2, RNIC_FEATURE_RDMAP_EXTENSIONS },
+    };
+    static const struct {
+        const char *what;
+        uint8_t offset, add;
+    } mistakes[] = {
+        { "flags", 1, 0xe0 }, { "inline", 1, RNIC_WQE_INLINE },
+        { "sges", 2, 17 }, { "units", 3, 1 }, { "data_length", 4, 1 },
+    };
+    World w;
+
+    world_init(&w, NULL);
+    for (unsigned i = 0; i < G_N_ELEMENTS(operations); i++) {
+        if (operations[i].needs & ~rnic_features(w.c->r)) {
+            continue;
+        }
+        for (unsigned k = 0; k < G_N_ELEMENTS(mistakes); k++) {
+            uint8_t wqe[RNIC_SQ_UNIT * RNIC_SQ_MAX_UNITS] = { };
+            RnicWr wr;
+
+            g_test_message("opcode %d, %s", operations[i].opcode,
+                           mistakes[k].what);
+            connection_establish(w.c, NULL);
+            wr = connection_wr(w.c, operations[i].opcode, 77, 0, 8);
+            wr.flags = 0;
+            wr.num_sge = operations[i].num_sge;
+            rnic_encode_wr(&wr, wqe);
+            wqe[3] = operations[i].units;
+            wqe[mistakes[k].offset] += mistakes[k].add;
+            check_sq_error(&w, wqe, wqe[3], wqe[0], RNIC_WC_INVALID_WQE);
+            connection_recycle(w.c);
+        }
+    }
+    world_cleanup(&w);
+}
+
+static void test_bad_form(void)
+{
+    check_bad_forms();
+    check_form_of_each();
     rnic_shows("V9.5.2-3");
 }
 
