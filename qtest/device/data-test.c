@@ -6,7 +6,7 @@
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
 
-#include "tests/qtest/rnic/lib/connection.h"
+#include "tests/qtest/rnic/lib/stags.h"
 
 static const uint32_t sizes[] = {
     0, 1, 2, 3, 4, 63, 64, 65, 1399, 1400, 1401, 1500, 4095, 4096, 4097,
@@ -406,6 +406,13 @@ static void test_writes_in(void)
             /* A Read Response proves that the Write was placed. */
             wire_put_read_request(c->peer, &fence);
             wire_get_tagged(c->peer, WIRE_READ_RESPONSE, i, 0, got, 0);
+            fence = (WireRead) { .sink_stag = i, .size = size,
+                                 .source_stag = c->mr.stag,
+                                 .source_to = c->mr.va + at[where] };
+            wire_put_read_request(c->peer, &fence);
+            g_assert_cmpuint(wire_get_tagged(c->peer, WIRE_READ_RESPONSE, i, 0,
+                                             got, ROOM), ==, size);
+            g_assert_cmpmem(got, size, data, size);
             connection_peek(c, 0, got, ROOM);
             g_assert_cmpmem(got, at[where], before, at[where]);
             g_assert_cmpmem(got + at[where], size, data, size);
@@ -508,6 +515,9 @@ static void test_reads_out(void)
             g_assert_cmphex(got[at], ==, 0xee);
         }
     }
+    rnic_settle(c->r);
+    rnic_expect_no_cqe(c->r, &c->send_cq);
+    rnic_expect_no_cqe(c->r, &c->recv_cq);
     connection_free(c);
     rnic_shows("R3.2-6 R4-1 R4.4-1 R5.2-1 R5.2.1-1 R5.2.1-4 R5.2.1-9 "
                "R5.2.2-3 R5.5-16 R5.5-18 V4-2 V7.5.2-2 V8.1.3.3-1 "
@@ -636,6 +646,16 @@ static void test_ord_lowered(void)
                                      RNIC_QP_MODIFY_IRD |
                                      RNIC_QP_MODIFY_STATE);
     sqe.modify_qp.next_state = RNIC_QPS_IDLE;
+    /* Nothing is asked for, and nothing is got. */
+    sqe.modify_qp.ird = cpu_to_le16(4);
+    g_assert_cmpuint(rnic_admin(c->r, &sqe, &cqe), ==, RNIC_ST_OK);
+    g_assert_cmpuint(le16_to_cpu(cqe.qp.ord), ==, 0);
+    assert_read_resources(c, RNIC_QPS_IDLE, 4, 0);
+    /* More than there is. */
+    sqe.modify_qp.ord = cpu_to_le16(
+        le32_to_cpu(rnic_query_device(c->r).max_ord) + 1);
+    g_assert_cmpuint(rnic_admin(c->r, &sqe, NULL), ==, RNIC_ST_ORD_EXCEEDED);
+    assert_read_resources(c, RNIC_QPS_IDLE, 4, 0);
     sqe.modify_qp.ord = cpu_to_le16(3);
     sqe.modify_qp.ird = cpu_to_le16(5);
     g_assert_cmpuint(rnic_admin(c->r, &sqe, &cqe), ==, RNIC_ST_OK);
@@ -799,7 +819,7 @@ static void test_read_waits(void)
     rnic_shows("R5.5-14");
 }
 
-/* A Send delivered: every earlier Write is there. */
+/* A Send delivered: every earlier Write is there, and every earlier Send. */
 static void test_write_then_send(void)
 {
     Connection *c = connection_new(NULL);
@@ -807,9 +827,14 @@ static void test_write_then_send(void)
 
     for (unsigned round = 0; round < 60; round++) {
         rnic_pattern(data, sizeof(data), round);
+        connection_recv(c, 1000 + round, 50000, 5000);
         connection_recv(c, round, 100000, 16);
+        wire_put_send(c->peer, WIRE_SEND, 0, data, 5000);
         wire_put_write(c->peer, c->mr.stag, c->mr.va, data, 5000);
         wire_put_send(c->peer, WIRE_SEND, 0, data, 16);
+        rnic_expect_cqe(c->r, &c->recv_cq, 1000 + round, RNIC_WC_SUCCESS);
+        connection_peek(c, 50000, got, 5000);
+        g_assert_cmpmem(got, 5000, data, 5000);
         rnic_expect_cqe(c->r, &c->recv_cq, round, RNIC_WC_SUCCESS);
         connection_peek(c, 0, got, 5000);
         g_assert_cmpmem(got, 5000, data, 5000);
@@ -1076,7 +1101,30 @@ static void test_shared_cq(void)
 typedef enum Kind {
     PLAIN, SOLICITED, PLAIN_INVALIDATE, SOLICITED_INVALIDATE,
     LOCAL, LOCAL_WRITE, LOCAL_READ, LOCAL_UNSIGNALED,
+    LOCAL_SEND_SE, LOCAL_SEND_INVALIDATE, LOCAL_READ_INVALIDATE,
+    LOCAL_INVALIDATE, LOCAL_BIND, LOCAL_FAST_REGISTER,
 } Kind;
+
+/* Work on STags, which nothing of goes to the peer. */
+static void complete_stag_work(Connection *c, Kind kind)
+{
+    StagRegion region = stag_region(c->r, 1);
+    StagBind bind;
+
+    if (kind == LOCAL_FAST_REGISTER) {
+        region.stag = stag_alloc(c->r, c->r->pd, 1, region.key, true);
+        g_assert_cmpint(stag_fast_register(c, &region), ==, RNIC_WC_SUCCESS);
+        return;
+    }
+    stag_register(c->r, &region);
+    if (kind == LOCAL_INVALIDATE) {
+        g_assert_cmpint(stag_invalidate(c, region.stag), ==, RNIC_WC_SUCCESS);
+        return;
+    }
+    bind = stag_window(stag_alloc_mw(c->r, c->r->pd, 7), &region, region.va, 8,
+                       RNIC_ACCESS_REMOTE_WRITE);
+    g_assert_cmpint(stag_bind(c, &bind), ==, RNIC_WC_SUCCESS);
+}
 
 static void complete_one(Connection *c, Kind kind, uint32_t *msn)
 {
@@ -1109,7 +1157,16 @@ static void complete_one(Connection *c, Kind kind, uint32_t *msn)
         rnic_expect_cqe(c->r, &c->send_cq, 2, RNIC_WC_SUCCESS);
         break;
     case LOCAL_READ:
-        connection_post(c, RNIC_SQ_RDMA_READ, 2, 0, 0);
+    case LOCAL_READ_INVALIDATE:
+        if (kind == LOCAL_READ) {
+            connection_post(c, RNIC_SQ_RDMA_READ, 2, 0, 0);
+        } else {
+            rnic_create_mr(c->r, &mr, c->r->pd, 64, RNIC_TEST_ACCESS_ALL);
+            wr = connection_wr(c, RNIC_SQ_RDMA_READ_INVALIDATE, 2, 0, 0);
+            wr.remote_stag = CONNECTION_REMOTE_STAG;
+            wr.sge[0] = rnic_sge(&mr, 0, 0);
+            rnic_post_send(c->r, &c->qp, &wr);
+        }
         wire_get_segment(c->peer, &segment);
         read.sink_stag = ldl_be_p(segment.payload);
         read.sink_to = ldq_be_p(segment.payload + 4);
@@ -1122,6 +1179,23 @@ static void complete_one(Connection *c, Kind kind, uint32_t *msn)
         connection_post(c, RNIC_SQ_SEND, 2, 0, 4);
         wire_get_send(c->peer, WIRE_SEND, ++*msn, got, 4);
         rnic_expect_cqe(c->r, &c->send_cq, 2, RNIC_WC_SUCCESS);
+        break;
+    case LOCAL_SEND_SE:
+        wr = connection_wr(c, RNIC_SQ_SEND, 2, 0, 4);
+        wr.flags |= RNIC_WQE_SOLICITED;
+        rnic_post_send(c->r, &c->qp, &wr);
+        wire_get_send(c->peer, WIRE_SEND_SE, ++*msn, got, 4);
+        rnic_expect_cqe(c->r, &c->send_cq, 2, RNIC_WC_SUCCESS);
+        break;
+    case LOCAL_SEND_INVALIDATE:
+        connection_post(c, RNIC_SQ_SEND_INVALIDATE, 2, 0, 4);
+        wire_get_send(c->peer, WIRE_SEND_INVALIDATE, ++*msn, got, 4);
+        rnic_expect_cqe(c->r, &c->send_cq, 2, RNIC_WC_SUCCESS);
+        break;
+    case LOCAL_INVALIDATE:
+    case LOCAL_BIND:
+    case LOCAL_FAST_REGISTER:
+        complete_stag_work(c, kind);
         break;
     case LOCAL_UNSIGNALED:
         wr = connection_wr(c, RNIC_SQ_SEND, 3, 0, 4);
@@ -1159,6 +1233,12 @@ static void test_notification(void)
         { { RNIC_ARM_NEXT, 0 }, LOCAL, true },
         { { RNIC_ARM_NEXT, 0 }, LOCAL_WRITE, true },
         { { RNIC_ARM_NEXT, 0 }, LOCAL_READ, true },
+        { { RNIC_ARM_NEXT, 0 }, LOCAL_SEND_SE, true },
+        { { RNIC_ARM_NEXT, 0 }, LOCAL_SEND_INVALIDATE, true },
+        { { RNIC_ARM_NEXT, 0 }, LOCAL_READ_INVALIDATE, true },
+        { { RNIC_ARM_NEXT, 0 }, LOCAL_INVALIDATE, true },
+        { { RNIC_ARM_NEXT, 0 }, LOCAL_BIND, true },
+        { { RNIC_ARM_NEXT, 0 }, LOCAL_FAST_REGISTER, true },
         { { RNIC_ARM_NEXT, 0 }, LOCAL_UNSIGNALED, false },
         { { RNIC_ARM_NEXT, RNIC_ARM_NEXT }, PLAIN, true },
         { { RNIC_ARM_SOLICITED, 0 }, SOLICITED, true },
@@ -1168,7 +1248,7 @@ static void test_notification(void)
         { { RNIC_ARM_NEXT, RNIC_ARM_SOLICITED }, LOCAL, true },
     };
     Connection *c = connection_new(&(ConnectionOptions) {
-        .one_cq = true, .sq_depth = 256 });
+        .one_cq = true, .sq_depth = 256, .enables = STAG_ENABLES });
     uint32_t msn = 0;
 
     rnic_msix_enable(c->r);

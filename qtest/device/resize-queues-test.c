@@ -181,6 +181,14 @@ static void test_rq(void)
     post_receives(w, 60);
     receive_some(w, 60);
     rnic_expect_no_async(w->r);
+    /* While it is Idle, with receives that wait for a connection. */
+    connection_recycle(w->c);
+    post_receives(w, 20);
+    resize(w, DEPTH, 32);
+    resize(w, DEPTH, 64);
+    connection_establish(w->c, NULL);
+    receive_some(w, 20);
+    rnic_expect_no_async(w->r);
     world_free(w);
     rnic_shows("V6.1.3-8 V9.2.5.3-8 V9.2.5.3-9");
 }
@@ -327,6 +335,8 @@ static void test_under_traffic(void)
             rnic_expect_cqe(w->r, &w->c->send_cq, k, RNIC_WC_SUCCESS);
             rnic_expect_cqe(w->r, &w->c->recv_cq, w->received,
                             RNIC_WC_SUCCESS);
+            connection_peek(w->c, w->received % 64 * MESSAGE, &value, 8);
+            g_assert_cmpuint(le64_to_cpu(value), ==, w->received);
         }
     }
     rnic_expect_no_async(w->r);
