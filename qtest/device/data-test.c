@@ -638,7 +638,7 @@ static void test_ord_lowered(void)
     Connection *c = connection_prepare(NULL);
     struct rnic_admin_sqe sqe = rnic_command(RNIC_ADMIN_MODIFY_QP);
     struct rnic_admin_cqe cqe;
-    WireRead read;
+    WireRead read, out[5];
 
     assert_read_resources(c, RNIC_QPS_IDLE, 4, 4);
     sqe.modify_qp.qpn = cpu_to_le32(c->qp.number);
@@ -664,6 +664,14 @@ static void test_ord_lowered(void)
     g_assert_cmpint(cqe.qp.state, ==, RNIC_QPS_IDLE);
     assert_read_resources(c, RNIC_QPS_IDLE, 5, 3);
     connection_establish(c, NULL);
+    /* Four Reads are under way, the fifth waits. */
+    g_assert_cmpuint(le16_to_cpu(rnic_query_qp(c->r, &c->qp).ord), ==, 4);
+    for (unsigned i = 0; i < 5; i++) {
+        connection_post(c, RNIC_SQ_RDMA_READ, 10 + i, 0, 0);
+    }
+    for (unsigned i = 0; i < 4; i++) {
+        wire_get_read_request(c->peer, i + 1, &out[i]);
+    }
     sqe.modify_qp.mask = cpu_to_le32(RNIC_QP_MODIFY_ORD |
                                      RNIC_QP_MODIFY_STATE);
     sqe.modify_qp.next_state = RNIC_QPS_RTS;
@@ -672,11 +680,21 @@ static void test_ord_lowered(void)
     g_assert_cmpuint(le16_to_cpu(cqe.qp.ord), ==, 1);
     g_assert_cmpint(cqe.qp.state, ==, RNIC_QPS_RTS);
     g_assert_cmpuint(le16_to_cpu(rnic_query_qp(c->r, &c->qp).ord), ==, 1);
+    for (unsigned i = 0; i < 5; i++) {
+        if (i < 4) {
+            wire_expect_silence(c->peer);
+        } else {
+            wire_get_read_request(c->peer, 5, &out[4]);
+        }
+        wire_put_read_response(c->peer, out[i].sink_stag, out[i].sink_to, NULL,
+                               0);
+        rnic_expect_cqe(c->r, &c->send_cq, 10 + i, RNIC_WC_SUCCESS);
+    }
     for (unsigned i = 0; i < 3; i++) {
         connection_post(c, RNIC_SQ_RDMA_READ, i, 0, 0);
     }
     for (unsigned i = 0; i < 3; i++) {
-        wire_get_read_request(c->peer, i + 1, &read);
+        wire_get_read_request(c->peer, i + 6, &read);
         wire_expect_silence(c->peer);
         wire_put_read_response(c->peer, read.sink_stag, read.sink_to, NULL, 0);
         rnic_expect_cqe(c->r, &c->send_cq, i, RNIC_WC_SUCCESS);

@@ -807,7 +807,7 @@ static void test_invalidation(void)
 
     run_table(accesses, G_N_ELEMENTS(accesses), all_enabled, 1);
     rnic_shows("V7.2.1-10 V7.2-4 V7.4.2-8 V7.8-2 V7.8-3 V7.8-4 V7.8-12 "
-               "V7.8-13 V7.8-14 V7.8-16 V7.8-17 V7.10.6.3-1 V7.10.6.3-2 "
+               "R5.3-11 V7.8-13 V7.8-14 V7.8-16 V7.8-17 V7.10.6.3-1 V7.10.6.3-2 "
                "V7.10.6.3-3");
 }
 
