@@ -1067,7 +1067,7 @@ static void test_destroy(void)
         g_assert_cmpuint(counters.endpoints, ==, 0);
         connection_free(c);
     }
-    rnic_shows("V6.1.4-1 V6.1.4-2 V6.1.4-3 V9.2.5.4-1 V9.2.5.4-3");
+    rnic_shows("V6.1.4-1 V6.1.4-2 V6.1.4-3 V6.1.4-5 V9.2.5.4-1 V9.2.5.4-3");
 }
 
 /* ------------------------------------------------------ reset under traffic */
