@@ -442,7 +442,7 @@ static void start_segment(RnicQp *qp)
 static bool invalidate_by_peer(RnicQp *qp, uint32_t stag)
 {
     static const IwarpTermCode terms[] = {
-        /* RFC 5040 5.3 has codes of its own here; figure 23 does not. */
+        /* RFC 5040 4.8 has codes of its own here; Verbs, figure 23, has none. */
         [RNIC_ACCESS_INVALID_STAG] = IWARP_TERM_INVALIDATE,
         [RNIC_ACCESS_INVALID_PD] = IWARP_TERM_INVALIDATE_STREAM,
         [RNIC_ACCESS_RIGHTS] = IWARP_TERM_READ_ACCESS,

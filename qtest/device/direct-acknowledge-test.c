@@ -15,7 +15,7 @@
 enum {
     LENGTH = DIRECT_LENGTH,
 
-    TAGGED_BOUNDS = 0x1101,     /* Terminate codes, RFC 5041 8 */
+    TAGGED_BOUNDS = 0x1101,     /* Terminate codes, RFC 5041 7.2 */
     NO_BUFFER = 0x1202,
 };
 

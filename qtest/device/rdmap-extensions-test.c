@@ -27,7 +27,7 @@ enum {
     OF_WRITE = 0,
     OF_SEND = 1,
 
-    /* Terminate codes: RFC 5040 4.8, RFC 5041 8, RFC 7306 8.2. */
+    /* Terminate codes: RFC 5040 4.8, RFC 5041 7.2, RFC 7306 8.2. */
     STAG = 0x0100,
     BOUNDS = 0x0101,
     ACCESS = 0x0102,

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# The kinds of RDMAP messages (RFC 5040 4.3, RFC 7306 4), by which header and on which
+# The kinds of RDMAP messages (RFC 5040 4.1, RFC 7306 4), by which header and on which
 # queue each goes, and what is wrong with the segments of a frame.
 
 """Opcodes, and the headers that they have."""

@@ -5,7 +5,7 @@
 
 """Slow, cut and flooded."""
 
-import os
+import random
 import select
 import struct
 import time
@@ -108,7 +108,7 @@ def _slow():
 
 def _garbage(site, mode, size):
     with site.connect(mode) as peer:
-        peer.put(os.urandom(size))
+        peer.put(random.Random(f"{site.seed} {mode} {size}").randbytes(size))
         peer.finish()
         data, _ = peer.until_end()
         if len(data) > 100:
@@ -208,7 +208,8 @@ def _floods():
                        lambda site, m=mode, s=size: _garbage(site, m, s), (mode,))
         yield Case("flood", "Writes", Own("goes on"), BOUNDED,
                    lambda site, m=mode: _writes(site, m), (mode,))
-        yield Case("flood", "Reads, responses are not read", Own("close"), BOUNDED,
+        yield Case("flood", "Reads, responses are not read",
+                   Own("no more is taken, or close"), BOUNDED,
                    lambda site, m=mode: _unread(site, m), (mode,))
     yield Case("flood", "more Reads than IRD", Own("Terminate 1/2/02"),
                "RFC 5040 6.1 and 5041 7.1: no buffer on QN 1",

@@ -109,9 +109,6 @@ class Peer:
         except OSError:
             return RST
 
-    def silent(self, seconds):
-        return not select.select([self.socket], [], [], seconds)[0]
-
     def until_end(self, seconds=30):
         """(all octets, FIN or RST)"""
         data, deadline = b"", time.monotonic() + seconds * self.patience

@@ -125,6 +125,7 @@ class Acceptor:
 
     @staticmethod
     def right_event(case, line):
-        """What the guest's program has been told, as hostile-target prints it."""
-        established = "ESTABLISHED" in line
-        return established == isinstance(case.expect, Established)
+        """What the guest's program has been told, as hostile-target prints it, or None."""
+        if line is None:
+            return False
+        return ("ESTABLISHED" in line) == isinstance(case.expect, Established)

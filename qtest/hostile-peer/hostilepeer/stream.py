@@ -153,7 +153,7 @@ def _opcodes():
                     lambda t, o=opcode: [octets.tagged(o, 0, 0, bytes(8), tagged=True)])
     for opcode in range(8):
         yield _case("T", f"wrong for opcode {opcode}", Terminate(0x0206),
-                    "RFC 5040 4.3: each opcode is of one kind; 0/2/06",
+                    "RFC 5040 4.1, Figure 4: each opcode is of one kind; 0/2/06",
                     lambda t, o=opcode: [_wrong_kind(t, o)])
 
 
@@ -245,13 +245,13 @@ def _sends():
     for opcode in (octets.SEND_INV, octets.SEND_SE_INV):
         for stag in (0, 0xffffffff, 0x12345678):
             yield _case("Invalidate STag", f"{stag:#x}, opcode {opcode}", unknown,
-                        "RFC 5040 7.2: code 09; type 2 for one that is not there",
+                        "RFC 5040 4.8 and 7.2: code 09; type 2 for one not there",
                         lambda t, o=opcode, s=stag: [octets.untagged(o, b"q", inv=s)])
         yield _case("Invalidate STag", f"of another PD, opcode {opcode}",
-                    Terminate(0x0109), "RFC 5040 7.2: code 09; type 1",
+                    Terminate(0x0109), "RFC 5040 4.8 and 7.2: code 09; type 1",
                     lambda t, o=opcode: [octets.untagged(o, b"q", inv=t.foreign[1])])
         yield _case("Invalidate STag", f"stale, opcode {opcode}", unknown,
-                    "RFC 5040 7.2: code 09; type 2",
+                    "RFC 5040 4.8 and 7.2: code 09; type 2",
                     lambda t, o=opcode: [octets.untagged(o, b"q", inv=t.stale[1])])
     yield _case("interleaving", "a Write within a Send", Terminate(0x0206),
                 "RFC 5041 5.3: segments of one message follow each other; 0/2/06",
@@ -374,7 +374,7 @@ def _responses():
     )
     for field, value, code, make in forms:
         yield Case(f"{field} of a Read Response", value, Terminate(code),
-                   DDP + ", RFC 5040 5.2.1",
+                   DDP + ", RFC 5040 5.2.2",
                    lambda peer, make=make: _answer(peer, make), ALL)
 
 
