@@ -47,6 +47,14 @@ def _pairs(site):
                                 for pair in zip(ours[ends], theirs[ends]))
 
 
+def between_adapters(site):
+    """How many ends have been captured of connections to another adapter."""
+    return sum(1 for one in site.adapters for capture in one.captures
+               for stream in capture.streams.all
+               if any(address in other.own for other in site.adapters if other is not one
+                      for address, _ in stream.ends))
+
+
 def disagreements(site):
     """(how many connections have been compared, texts)"""
     compared, texts = 0, []

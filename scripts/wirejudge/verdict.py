@@ -38,9 +38,16 @@ class Verdict:
         self._judge_terminates()
         self._judge_traces()
         self._judge_messages()
-        compared, texts = ends.disagreements(site)
+        self._compare_ends()
+
+    def _compare_ends(self):
+        compared, texts = ends.disagreements(self.site)
         self.notes.append(f"{compared} connections with both ends captured agree"
                           if not texts else f"{compared} connections compared")
+        left = ends.between_adapters(self.site) - 2 * compared
+        if left:
+            self.notes.append(f"{left} ends of connections between adapters are not "
+                              "compared")
         self.faults += texts
 
     # ---- each file -------------------------------------------------------
