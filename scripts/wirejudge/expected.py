@@ -70,7 +70,9 @@ class Expected:
             self._add(self.killed, Rule(_senders(rest[0], guests), 0, 0,
                                         _count(rest[1])[1]))
         elif verb == "hostile" and len(rest) == 1:
-            self.hostile.update(_senders(rest[0], guests))
+            if rest[0] != PEER:
+                raise Refused(f"only {PEER} may be hostile")
+            self.hostile.add(PEER)
         elif verb == "cut" and len(rest) == 1:
             self.cut.update(_senders(rest[0], guests))
         elif verb == "log" and len(rest) == 1 and "/" not in rest[0]:
