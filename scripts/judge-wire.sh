@@ -97,15 +97,17 @@ dissect() {
 	"$RNIC_TOP/scripts/tshark-iwarp" -r "$ordered" "$@" 2>/dev/null
 }
 
-# frames FILTER: how many packets of the capture match.
-frames() {
+# frames FILTER: how many packets of the capture match. It fails if tshark does: what it
+# does not know is not there either.
+frames() (
+	set -o pipefail
 	dissect -Y "$1" -T fields -e frame.number | wc -l
-}
+)
 
 # none FILTER WHAT
 none() {
 	local n
-	n=$(frames "$1")
+	n=$(frames "$1") || fail "tshark cannot look for $2: $1"
 	[ "$n" -eq 0 ] || { dissect -Y "$1" -O iwarp_mpa,iwarp_ddp_rdmap |
 		head -n 60; fail "$n packets with $2"; }
 }
@@ -113,7 +115,7 @@ none() {
 # some COUNT FILTER WHAT
 some() {
 	local n
-	n=$(frames "$2")
+	n=$(frames "$2") || fail "tshark cannot look for $3: $2"
 	echo "$n packets with $3"
 	[ "$n" -ge "$1" ] || fail "only $n packets with $3"
 }
