@@ -70,7 +70,8 @@ typedef struct RnicTap {
 
 struct RnicCapture {
     RnicState *s;
-    QemuMutex lock;             /* innermost: of all below, and of the taps */
+    QemuMutex lock;             /* of all below, and of the taps; only the writer's is
+                                 * taken behind it */
     QLIST_HEAD(, RnicTap) taps;
     GHashTable *by_ends;        /* of them, those that are no twins */
     uint32_t taps_made;
