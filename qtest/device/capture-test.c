@@ -817,6 +817,7 @@ static void test_refused(void)
     g_autofree char *why = NULL;
     Rnic *r = rnic_boot_up(",id=nic,addr=4");
     struct stat st;
+    int fd;
 
     check_refused(r, nowhere, "No such file");
     check_refused(r, capture.directory, "Is a directory");
@@ -829,6 +830,11 @@ static void test_refused(void)
     g_assert_cmpint(stat(capture.path, &st), ==, 0);
     g_assert_cmpint(st.st_size, ==, strlen("precious"));
     g_assert_cmpint(g_unlink(hard), ==, 0);
+    /* As another capture holds it. */
+    fd = open(capture.path, O_RDWR);
+    g_assert_cmpint(qemu_lock_fd(fd, 0, 0, true), ==, 0);
+    check_refused(r, capture.path, "in use by another capture");
+    close(fd);
     why = error_of(qtest_qmp(r->qts, "{ 'execute': 'qom-set', 'arguments': { "
                              "'path': '/machine/peripheral/nic', 'property': "
                              "'capture-snaplen', 'value': 127 } }"));
