@@ -376,6 +376,8 @@ static void check_tail(const CaptureStream *s, const GByteArray *whole,
     size_t tail = s->octets->len - start_up;
     size_t at = whole->len - tail;
 
+    g_test_message("the file has %zu of %u octets, from %zu on", tail, whole->len,
+                   at);
     g_assert_cmpmem(s->octets->data, start_up, whole->data, start_up);
     g_assert_cmpmem(s->octets->data + start_up, tail, whole->data + at, tail);
     g_assert_true(g_hash_table_contains(units, GSIZE_TO_POINTER(at)));
