@@ -898,6 +898,20 @@ static void test_abort(void)
     rnic_shows("V6.2.2.4-1 V6.6.2.3-1");
 }
 
+/* @number of @wr and as many receives, called 0 on, each queue with one doorbell. */
+static void post_deep(Connection *c, RnicWr wr, int number)
+{
+    uint8_t wqe[RNIC_SQ_UNIT * RNIC_SQ_MAX_UNITS];
+
+    for (int i = 0; i < number; i++) {
+        wr.wr_id = i;
+        rnic_store_wqe(c->r, &c->qp, wqe, rnic_encode_wr(&wr, wqe));
+        rnic_store_recv(c->r, &c->qp, i, 0, NULL);
+    }
+    rnic_ring_sq(c->r, &c->qp);
+    rnic_ring_rq(c->r, &c->qp);
+}
+
 /*
  * A deep queue takes several turns to flush; Idle is refused until then. In the
  * main loop, so that no turn falls between the two commands.
@@ -908,19 +922,11 @@ static void test_flush_deep(void)
     Connection *c = connection_prepare(&(ConnectionOptions) {
         .properties = ",io-threads=0",
         .sq_depth = DEEP, .rq_depth = DEEP, .cq_depth = 8192 });
-    uint8_t wqe[RNIC_SQ_UNIT * RNIC_SQ_MAX_UNITS];
     struct rnic_admin_sqe sqe;
     struct rnic_admin_cqe cqe;
-    RnicWr wr = connection_wr(c, RNIC_SQ_SEND, 0, 0, 4);
     uint16_t status;
 
-    for (int i = 0; i < DEEP; i++) {
-        wr.wr_id = i;
-        rnic_store_wqe(c->r, &c->qp, wqe, rnic_encode_wr(&wr, wqe));
-        rnic_store_recv(c->r, &c->qp, i, 0, NULL);
-    }
-    rnic_ring_sq(c->r, &c->qp);
-    rnic_ring_rq(c->r, &c->qp);
+    post_deep(c, connection_wr(c, RNIC_SQ_SEND, 0, 0, 4), DEEP);
     /* Both commands at once, so that the second one is early. */
     sqe = rnic_command(RNIC_ADMIN_MODIFY_QP);
     sqe.modify_qp.qpn = cpu_to_le32(c->qp.number);
@@ -959,21 +965,13 @@ static void check_destroy_while_flushing(uint8_t state)
     Connection *c = connection_new(&(ConnectionOptions) {
         .properties = ",io-threads=0",
         .sq_depth = DEEP, .rq_depth = DEEP, .cq_depth = 2 * DEEP });
-    RnicWr wr = connection_wr(c, RNIC_SQ_RDMA_READ, 0, 0, 8);
-    uint8_t wqe[RNIC_SQ_UNIT * RNIC_SQ_MAX_UNITS];
     RnicCq *cqs[2] = { &c->send_cq, &c->recv_cq };
     struct rnic_admin_sqe sqe;
     struct rnic_admin_cqe cqe;
     struct rnic_counters counters;
     unsigned flushed = 0;
 
-    for (int i = 0; i < DEEP; i++) {
-        wr.wr_id = i;
-        rnic_store_wqe(c->r, &c->qp, wqe, rnic_encode_wr(&wr, wqe));
-        rnic_store_recv(c->r, &c->qp, i, 0, NULL);
-    }
-    rnic_ring_sq(c->r, &c->qp);
-    rnic_ring_rq(c->r, &c->qp);
+    post_deep(c, connection_wr(c, RNIC_SQ_RDMA_READ, 0, 0, 8), DEEP);
     rnic_settle(c->r);
     sqe = rnic_command(RNIC_ADMIN_MODIFY_QP);
     sqe.modify_qp.qpn = cpu_to_le32(c->qp.number);
