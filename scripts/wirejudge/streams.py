@@ -41,6 +41,7 @@ class Stream:
         self.ends = (frame.source, frame.target)
         self.ways = (Way(), Way())
         self.old = OLD in frame.comments
+        self.unread = False         # Wireshark follows MPA only from its start-up on
         self.reset = False
         self.outbound = frame.outbound      # the SYN
 
@@ -118,6 +119,7 @@ class Streams:
                       frame.flags & RST and self.may_lack):
             way.missing += gap
             self._leave_partial(way, frame)
+            stream.unread = stream.unread or not way.started
         elif gap:
             self.wrong(frame, f"{gap} octets are missing before it, and the file does "
                        "not say so")
@@ -144,6 +146,9 @@ class Streams:
         way.last = frame
         if way.octets >= MOST_OF_START_UP:
             self._judge_begin(stream, way)
+        if stream.unread:
+            way.rest = 0
+            return
         way.rest += frame.length - octets
         if way.rest > MOST_OF_FPDU or way.rest < 0:
             self.wrong(frame, f"{abs(way.rest)} octets that are not MPA" if way.rest > 0
@@ -160,13 +165,13 @@ class Streams:
     def _judge_begin(self, stream, way):
         """MPA begins with a start-up frame. Others than the device may capture more."""
         if self.strict and way.octets >= messages.START_UP_HEAD and \
-                not (way.started or way.missing or stream.old):
+                not (way.started or way.missing or stream.old or stream.unread):
             way.started = True          # once is enough
             self.wrong(way.last, "the stream does not begin with a start-up frame")
 
     def _finish(self, stream, way, frame):
         way.finished = True
-        if way.rest and not stream.reset:
+        if way.rest and not (stream.reset or stream.unread):
             self.wrong(frame, f"the last {way.rest} octets before the FIN are no whole "
                        "FPDU", partial=True)
             way.rest = 0
