@@ -12,6 +12,7 @@
 
 #define ALL_ABILITIES (RNIC_ABILITY_MODIFY_IRD | RNIC_ABILITY_INCREASE_ORD | \
                        RNIC_ABILITY_MODIFY_WRS | RNIC_ABILITY_CQ_OVERFLOW)
+#define PAGE_SIZES 0x1fffffff000ULL     /* 4 KiB to 1 TiB */
 
 /* ---------------------------------------------------------------- attributes */
 
@@ -40,7 +41,7 @@ static void assert_all_attributes(const struct rnic_device_attr *a)
     g_assert_cmpuint(le32_to_cpu(a->list_mode), ==, RNIC_LIST_MODE_BLOCK); /* 21 */
     g_assert_cmpuint(le64_to_cpu(a->min_block_size), ==, 1);            /* 22 */
     g_assert_cmpuint(le64_to_cpu(a->max_block_size), ==, 1ULL << 40);
-    g_assert_cmphex(le64_to_cpu(a->page_size_cap), ==, 0x1fffffff000);  /* 23 */
+    g_assert_cmphex(le64_to_cpu(a->page_size_cap), ==, PAGE_SIZES);     /* 23 */
     g_assert_cmpuint(le32_to_cpu(a->max_srq), ==, 18);              /* 24, 26 */
     g_assert_cmpuint(le32_to_cpu(a->srq_order), ==, RNIC_SRQ_ORDER_ARRIVAL);
 }
@@ -243,6 +244,7 @@ static void check_sizes(Rnic *r, bool block_mode)
 
     g_assert_cmpuint(le32_to_cpu(attr.list_mode), ==,
                      block_mode ? RNIC_LIST_MODE_BLOCK : RNIC_LIST_MODE_PAGE);
+    g_assert_cmphex(le64_to_cpu(attr.page_size_cap), ==, PAGE_SIZES);
     for (unsigned shift = 0; shift < 256; shift++) {
         bool listed = shift < 64 &&
                       (le64_to_cpu(attr.page_size_cap) >> shift & 1);
@@ -273,7 +275,7 @@ static void test_list_mode(void)
     rnic_up(r);
     check_sizes(r, true);
     rnic_quit(r);
-    rnic_shows("V9.2.1.2-6 V9.2.1.1-2");
+    rnic_shows("V9.2.1.2-6 V9.2.1.1-2 V9.2.6.2-3");
 }
 
 int main(int argc, char **argv)
