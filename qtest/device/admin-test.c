@@ -408,7 +408,9 @@ static void test_bulk(void)
     World *w = world_new("");
     Rnic *r = w->r;
     struct rnic_admin_sqe sqe = rnic_command(RNIC_ADMIN_QUERY_DEVICE);
+    struct rnic_admin_sqe mw = rnic_command(RNIC_ADMIN_ALLOC_MW);
     struct rnic_device_attr whole = w->attr;
+    struct rnic_admin_cqe cqe;
     uint8_t now[512];
 
     with_bulk(&sqe, w->buffer, sizeof(whole));
@@ -444,9 +446,12 @@ static void test_bulk(void)
         SPOIL(bulk_addr, RNIC_TEST_NOWHERE, RNIC_ST_DMA_ERROR),
         SPOIL(object.number, UNUSED, RNIC_ST_INVALID_QP),
         SPOIL(object.number, 0, RNIC_ST_INVALID_QP));
+    mw.alloc_stag.pdn = cpu_to_le32(r->pd);
+    g_assert_cmpuint(rnic_admin(r, &mw, &cqe), ==, RNIC_ST_OK);
     sqe = object_command(RNIC_ADMIN_QUERY_MR, w->mr.stag);
     with_bulk(&sqe, w->buffer, sizeof(struct rnic_mr_attr));
     RUN(w, sqe,
+        SPOIL(object.number, le32_to_cpu(cqe.number), RNIC_ST_INVALID_STAG),
         SPOIL(bulk_length, 0, RNIC_ST_BAD_BUFFER),
         SPOIL(bulk_addr, RNIC_TEST_NOWHERE, RNIC_ST_DMA_ERROR),
         SPOIL(object.number, 0, RNIC_ST_INVALID_STAG),
@@ -623,6 +628,13 @@ static void test_completion_queues(void)
         SPOIL(create_cq.doorbell_page, w->pages, RNIC_ST_BAD_DOORBELL_PAGE),
         SPOIL(create_cq.doorbell_page, 0xffffffff, RNIC_ST_BAD_DOORBELL_PAGE),
         QUEUE_MEMORY_SPOILS(create_cq.memory));
+
+    /* A handler that was. */
+    rnic_create_eq(r, &second, RNIC_EQ_COMPLETION, RNIC_NO_VECTOR, 16);
+    g_assert_cmpuint(rnic_admin_object(r, RNIC_ADMIN_DESTROY_EQ,
+                                       second.number), ==, RNIC_ST_OK);
+    RUN(w, good_create_cq(w),
+        SPOIL(create_cq.eqn, second.number, RNIC_ST_INVALID_EVENT_HANDLER));
 
     /* The handler is the CQ's own: another one, and none. */
     rnic_create_eq(r, &second, RNIC_EQ_COMPLETION, RNIC_NO_VECTOR, 16);
@@ -856,7 +868,8 @@ static void test_modify_qp(void)
     g_assert_cmpuint(le16_to_cpu(after.ord), ==, 3);
     g_assert_cmpuint(le16_to_cpu(after.ird), ==, 5);
     world_free(w);
-    rnic_shows("V6.1.3-1 V6.1.3-5 V6.1.3-6 V6.2.1.1-1 V8.3.1-3");
+    rnic_shows("V6.1.3-1 V6.1.3-5 V6.1.3-6 V6.2.1.1-1 V8.3.1-3 V9.2.5.3-2 "
+               "V9.2.5.3-10");
 }
 
 /* ------------------------------------------------------------ registration */
@@ -1243,7 +1256,7 @@ static void test_exhaustion(void)
 {
     check_exhaustion();
     rnic_shows("V5.1.1-1 V5.2.1-1 V7.3-3 V9.2.2.1-1 V9.2.2.1-2 V9.2.3.1-6 "
-               "V9.4.1-6");
+               "V9.2.5.1-13 V9.4.1-6");
 }
 
 /* Objects that were and are no more, and tables that are full: nothing is made. */
