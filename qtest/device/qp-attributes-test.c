@@ -76,7 +76,7 @@ static void test_depths(void)
     check_depths(r, 64, 1);
     check_depths(r, 16, 32);
     rnic_quit(r);
-    rnic_shows("V6.1.1-2 V9.2.5.1-2");
+    rnic_shows("V6.1.1-2 V9.2.5.1-2 V9.2.5.2-2");
 }
 
 /* --------------------------------------------------------------------- SGEs */
@@ -146,7 +146,7 @@ static void test_sges(void)
         }
     }
     connection_free(c);
-    rnic_shows("V9.2.5.1-3");
+    rnic_shows("V9.2.5.1-3 V9.2.5.2-2");
 }
 
 /* ------------------------------------------------------- state, ids, enables */
@@ -276,6 +276,8 @@ static void test_read_resources(void)
         cqe = create(c->r, &sqe, &c->qp);
         g_assert_cmpuint(le16_to_cpu(cqe.qp.ird), ==, irds[i]);
         g_assert_cmpuint(le16_to_cpu(cqe.qp.ord), ==, ords[i]);
+        g_assert_cmpuint(le32_to_cpu(cqe.qp.sq_depth), ==, 16);
+        g_assert_cmpuint(le32_to_cpu(cqe.qp.rq_depth), ==, 128);
         assert_in_force(c, &cqe);
         assert_read_resources(c, irds[i], ords[i]);
         cqe = modify(c, RNIC_QP_MODIFY_IRD | RNIC_QP_MODIFY_ORD, 5, 6);
@@ -286,7 +288,7 @@ static void test_read_resources(void)
         assert_read_resources(c, 5, ords[i]);
     }
     connection_free(c);
-    rnic_shows("V6.5-6 V9.2.5.1-9 V9.2.5.3-13");
+    rnic_shows("V6.5-6 V9.2.5.1-9 V9.2.5.1-10 V9.2.5.2-3 V9.2.5.3-13");
 }
 
 /* Later: IRD while in Idle only, ORD down while connected, and up again. */

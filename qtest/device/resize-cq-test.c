@@ -91,6 +91,7 @@ static void resize(World *w, uint32_t depth, unsigned left)
     g_assert_cmpint(rnic_try_resize_cq(w->r, w->cq, depth, 0, &before, &end),
                     ==, RNIC_ST_OK);
     g_assert_cmpuint(end, ==, before.index + left);
+    g_assert_cmpuint(w->cq->depth, ==, depth);      /* as answered */
     take(w, &before, left);
     rnic_expect_no_cqe(w->r, &before);
 }
@@ -228,6 +229,8 @@ static void test_refused(void)
     REFUSE(w, good, cqn, cpu_to_le32(77777), RNIC_ST_INVALID_CQ);
     REFUSE(w, good, mask, cpu_to_le32(0), RNIC_ST_INVALID_MODIFIER);
     REFUSE(w, good, mask, cpu_to_le32(0x80000001), RNIC_ST_INVALID_MODIFIER);
+    REFUSE(w, good, depth, cpu_to_le32(RNIC_CQ_MAX_DEPTH + 1),
+           RNIC_ST_CQ_TOO_MANY_ENTRIES);
     REFUSE(w, good, depth, cpu_to_le32(2 * RNIC_CQ_MAX_DEPTH),
            RNIC_ST_CQ_TOO_MANY_ENTRIES);
     REFUSE(w, good, depth, cpu_to_le32(0xffffffff),

@@ -45,9 +45,23 @@ static void assert_depths(World *w, uint32_t sq_depth, uint32_t rq_depth)
 
 static void resize(World *w, uint32_t sq_depth, uint32_t rq_depth)
 {
-    g_assert_cmpint(resize_qp(w->r, &w->c->qp, sq_depth, rq_depth), ==,
-                    RNIC_ST_OK);
+    RnicQp next;
+    struct rnic_admin_sqe sqe = resize_qp_command(w->r, &w->c->qp, sq_depth,
+                                                  rq_depth, &next);
+    struct rnic_admin_cqe cqe;
+
+    g_assert_cmpint(rnic_admin(w->r, &sqe, &cqe), ==, RNIC_ST_OK);
+    w->c->qp = next;
+    g_assert_cmpuint(le32_to_cpu(cqe.qp.sq_depth), ==, sq_depth);
+    g_assert_cmpuint(le32_to_cpu(cqe.qp.rq_depth), ==, rq_depth);
     assert_depths(w, sq_depth, rq_depth);
+}
+
+static void assert_same_qp(World *w, const struct rnic_qp_attr *before)
+{
+    struct rnic_qp_attr after = rnic_query_qp(w->r, &w->c->qp);
+
+    g_assert_cmpmem(&after, sizeof(after), before, sizeof(*before));
 }
 
 static void refuse(World *w, uint32_t sq_depth, uint32_t rq_depth,
@@ -57,8 +71,7 @@ static void refuse(World *w, uint32_t sq_depth, uint32_t rq_depth,
 
     g_assert_cmpint(resize_qp(w->r, &w->c->qp, sq_depth, rq_depth), ==,
                     status);
-    assert_depths(w, le32_to_cpu(before.sq_depth),
-                  le32_to_cpu(before.rq_depth));
+    assert_same_qp(w, &before);
 }
 
 /* ------------------------------------------------------------------- SQ */
@@ -221,10 +234,11 @@ static void test_event_indices(void)
 
 #define REFUSE(w, good, field, value, status)                           \
     do {                                                                \
+        struct rnic_qp_attr before_ = rnic_query_qp((w)->r, &(w)->c->qp); \
         struct rnic_admin_sqe bad_ = (good);                            \
         bad_.modify_qp.field = (value);                                 \
         g_assert_cmpint(rnic_admin((w)->r, &bad_, NULL), ==, (status)); \
-        assert_depths((w), DEPTH, DEPTH);                               \
+        assert_same_qp((w), &before_);                                  \
     } while (0)
 
 static void test_refused(void)
@@ -244,6 +258,10 @@ static void test_refused(void)
     REFUSE(w, good, mask, good.modify_qp.mask |
            cpu_to_le32(RNIC_QP_MODIFY_RQ_LIMIT),
            RNIC_ST_CANNOT_CHANGE_ATTRIBUTE);
+    REFUSE(w, good, sq_depth, cpu_to_le32(RNIC_SQ_MAX_DEPTH + 1),
+           RNIC_ST_SQ_WRS_EXCEEDED);
+    REFUSE(w, good, rq_depth, cpu_to_le32(RNIC_RQ_MAX_DEPTH + 1),
+           RNIC_ST_RQ_WRS_EXCEEDED);
     REFUSE(w, good, sq_depth, cpu_to_le32(2 * RNIC_SQ_MAX_DEPTH),
            RNIC_ST_SQ_WRS_EXCEEDED);
     REFUSE(w, good, rq_depth, cpu_to_le32(2 * RNIC_RQ_MAX_DEPTH),
@@ -394,9 +412,14 @@ static void shared_receive(Shared *s, unsigned n)
 
 static void shared_resize(Shared *s, uint32_t depth)
 {
+    struct rnic_admin_sqe sqe;
     struct rnic_admin_cqe cqe;
+    RnicSrq next;
 
-    g_assert_cmpint(resize_srq(s->r, &s->srq, depth), ==, RNIC_ST_OK);
+    sqe = resize_srq_command(s->r, &s->srq, depth, &next);
+    g_assert_cmpint(rnic_admin(s->r, &sqe, &cqe), ==, RNIC_ST_OK);
+    s->srq = next;
+    g_assert_cmpuint(le32_to_cpu(cqe.srq.depth), ==, depth);
     cqe = rnic_query_srq(s->r, &s->srq);
     g_assert_cmpuint(le32_to_cpu(cqe.srq.depth), ==, depth);
     g_assert_cmpuint(rnic_mem_read32(s->r, s->srq.memory +
@@ -405,8 +428,17 @@ static void shared_resize(Shared *s, uint32_t depth)
                      ==, s->received);
 }
 
+static void assert_same_srq(Shared *s, const struct rnic_admin_cqe *before)
+{
+    struct rnic_admin_cqe after = rnic_query_srq(s->r, &s->srq);
+
+    g_assert_cmpmem(&after.srq, sizeof(after.srq), &before->srq,
+                    sizeof(before->srq));
+}
+
 static void test_srq(void)
 {
+    struct rnic_admin_cqe before;
     Shared s;
 
     shared_init(&s, "", 16);
@@ -415,8 +447,10 @@ static void test_srq(void)
     shared_resize(&s, 64);
     shared_post(&s, 53);        /* one QP can have all of them */
     shared_receive(&s, 50);
+    before = rnic_query_srq(s.r, &s.srq);
     g_assert_cmpint(resize_srq(s.r, &s.srq, 8), ==,
                     RNIC_ST_SHRINK_TOO_SMALL);
+    assert_same_srq(&s, &before);
     shared_resize(&s, 16);
     shared_receive(&s, 14);
     for (unsigned i = 0; i < 300; i++) {
@@ -433,16 +467,29 @@ static void test_srq(void)
 static void test_no_rq(void)
 {
     Shared s;
-    struct rnic_admin_cqe before, after;
+    struct rnic_admin_sqe sqe;
+    struct rnic_admin_cqe before, cqe;
+    struct rnic_qp_attr attr, now;
     uint8_t got[8];
+    RnicQp next;
 
     shared_init(&s, "", 16);
     shared_post(&s, 10);
     before = rnic_query_srq(s.r, &s.srq);
-    g_assert_cmpint(resize_qp(s.r, &s.c->qp, 128, 64), ==, RNIC_ST_OK);
-    after = rnic_query_srq(s.r, &s.srq);
-    g_assert_cmpmem(&after.srq, sizeof(after.srq), &before.srq,
-                    sizeof(before.srq));
+    attr = rnic_query_qp(s.r, &s.c->qp);
+    sqe = resize_qp_command(s.r, &s.c->qp, 128, 64, &next);
+    /* It may not be named. */
+    sqe.modify_qp.mask |= cpu_to_le32(RNIC_QP_MODIFY_RQ_DEPTH);
+    g_assert_cmpint(rnic_admin(s.r, &sqe, NULL), ==,
+                    RNIC_ST_CANNOT_CHANGE_ATTRIBUTE);
+    now = rnic_query_qp(s.r, &s.c->qp);
+    g_assert_cmpmem(&now, sizeof(now), &attr, sizeof(attr));
+    sqe.modify_qp.mask = cpu_to_le32(RNIC_QP_MODIFY_SQ_DEPTH);
+    g_assert_cmpint(rnic_admin(s.r, &sqe, &cqe), ==, RNIC_ST_OK);
+    s.c->qp = next;
+    g_assert_cmpuint(le32_to_cpu(cqe.qp.sq_depth), ==, 128);
+    g_assert_cmpuint(le32_to_cpu(cqe.qp.rq_depth), ==, 0);
+    assert_same_srq(&s, &before);
     shared_receive(&s, 10);
     shared_post(&s, 16);
     shared_receive(&s, 16);
@@ -451,26 +498,29 @@ static void test_no_rq(void)
     rnic_expect_cqe(s.r, &s.c->send_cq, 1, RNIC_WC_SUCCESS);
     rnic_expect_no_async(s.r);
     connection_free(s.c);
-    rnic_shows("V6.1.3-10");
+    rnic_shows("V6.1.3-10 V9.2.5.3-8 V9.2.5.3-13");
 }
 
 #define REFUSE_SRQ(s, good, field, value, status)                       \
     do {                                                                \
+        struct rnic_admin_cqe before_ = rnic_query_srq((s)->r, &(s)->srq); \
         struct rnic_admin_sqe bad_ = (good);                            \
         bad_.create_srq.field = (value);                                \
         g_assert_cmpint(rnic_admin((s)->r, &bad_, NULL), ==, (status)); \
-        g_assert_cmpuint(le32_to_cpu(rnic_query_srq((s)->r, &(s)->srq)  \
-                                         .srq.depth), ==, 16);          \
+        assert_same_srq((s), &before_);                                 \
     } while (0)
 
 static void test_srq_refused(void)
 {
     struct rnic_admin_sqe good;
+    struct rnic_admin_cqe before;
     RnicSrq next;
     Shared s;
 
     shared_init(&s, "", 16);
     good = resize_srq_command(s.r, &s.srq, 64, &next);
+    REFUSE_SRQ(&s, good, depth, cpu_to_le32(RNIC_SRQ_MAX_DEPTH + 1),
+               RNIC_ST_TOO_MANY_WRS);
     REFUSE_SRQ(&s, good, depth, cpu_to_le32(2 * RNIC_SRQ_MAX_DEPTH),
                RNIC_ST_TOO_MANY_WRS);
     REFUSE_SRQ(&s, good, depth, cpu_to_le32(0), RNIC_ST_BAD_QUEUE_MEMORY);
@@ -481,7 +531,9 @@ static void test_srq_refused(void)
                RNIC_ST_DMA_ERROR);
     /* V6.3.8-4: an armed limit, and a new one for the new depth. */
     g_assert_cmpint(rnic_modify_srq_limit(s.r, &s.srq, 12), ==, RNIC_ST_OK);
+    before = rnic_query_srq(s.r, &s.srq);
     g_assert_cmpint(resize_srq(s.r, &s.srq, 8), ==, RNIC_ST_INVALID_MODIFIER);
+    assert_same_srq(&s, &before);
     good.create_srq.limit = cpu_to_le32(65);
     REFUSE_SRQ(&s, good, mask, RNIC_SRQ_MODIFY_DEPTH | RNIC_SRQ_MODIFY_LIMIT,
                RNIC_ST_SRQ_LIMIT_RANGE);
@@ -509,10 +561,12 @@ static void test_srq_page_lists(void)
     shared_init(&s, ",max-queue-pages=64", 16);
     shared_post(&s, 10);
     for (int i = 0; i < 100; i++) {
+        struct rnic_admin_cqe before = rnic_query_srq(s.r, &s.srq);
+
+        g_assert_cmpuint(le32_to_cpu(before.srq.depth), ==, i % 2 ? 32 : 16);
         g_assert_cmpint(resize_srq(s.r, &s.srq, 8192), ==,
                         RNIC_ST_INSUFFICIENT_RESOURCES);
-        g_assert_cmpuint(le32_to_cpu(rnic_query_srq(s.r, &s.srq).srq.depth),
-                         ==, i % 2 ? 32 : 16);
+        assert_same_srq(&s, &before);
         shared_resize(&s, i % 2 ? 16 : 32);
     }
     shared_receive(&s, 10);
