@@ -750,7 +750,46 @@ static void test_attributes(void)
 {
     test_other_attributes();
     test_limit();
-    rnic_shows("V6.1.3-3");
+    rnic_shows("V6.1.3-3 V9.2.5.3-1 V9.2.5.3-8 V9.2.5.3-13");
+}
+
+/* IRD, changed in Idle: as many Reads of the peer's can wait, and not one more. */
+static void check_ird_counts(uint16_t ird)
+{
+    enum { LARGE = 16 * 1024 * 1024 };
+    Connection *c = connection_prepare(NULL);
+    struct rnic_admin_sqe sqe = modify(c, RNIC_QP_MODIFY_IRD);
+    WireRead read = { .size = LARGE };
+    struct rnic_admin_cqe cqe;
+    WireTerminate t;
+    RnicMr mr;
+
+    g_assert_cmpuint(le16_to_cpu(rnic_query_qp(c->r, &c->qp).ird), ==, 4);
+    sqe.modify_qp.ird = cpu_to_le16(ird);
+    g_assert_cmpuint(rnic_admin(c->r, &sqe, &cqe), ==, RNIC_ST_OK);
+    g_assert_cmpuint(le16_to_cpu(cqe.qp.ird), ==, ird);
+    adopt(c, begin(c, false), NULL);
+    rnic_create_mr(c->r, &mr, c->r->pd, LARGE, RNIC_TEST_ACCESS_ALL);
+    read.source_stag = mr.stag;
+    read.source_to = mr.va;
+    for (unsigned i = 0; i < ird; i++) {
+        wire_put_read_request(c->peer, &read);
+    }
+    rnic_settle(c->r);
+    rnic_expect_no_async(c->r);
+    g_assert_cmpint(rnic_qp_state(c->r, &c->qp), ==, RNIC_QPS_RTS);
+    wire_put_read_request(c->peer, &read);
+    rnic_expect_async(c->r, RNIC_AE_IRRQ_TOO_MANY, c->qp.number);
+    wire_skip_to_terminate(c->peer, &t);
+    g_assert_cmphex(t.code, ==, 0x1202);
+    connection_free(c);
+}
+
+static void test_ird(void)
+{
+    check_ird_counts(2);
+    check_ird_counts(6);
+    rnic_shows("V9.2.1.2-5 V9.2.5.3-7");
 }
 
 /* ----------------------------------------------------------------- refusals */
@@ -1320,6 +1359,7 @@ int main(int argc, char **argv)
     qtest_add_func("rnic/llp-stream/with-itself", test_with_itself);
     qtest_add_func("rnic/llp-stream/ord", test_ord);
     qtest_add_func("rnic/llp-stream/attributes", test_attributes);
+    qtest_add_func("rnic/llp-stream/ird", test_ird);
     qtest_add_func("rnic/llp-stream/other-transitions",
                    test_other_transitions);
     qtest_add_func("rnic/llp-stream/bad-streams", test_bad_streams);
