@@ -133,6 +133,29 @@ static void refused(Rnic *r, struct rnic_admin_sqe sqe, uint16_t status)
         refused(r, sqe_, status);                                       \
     } while (0)
 
+static void assert_created(Rnic *r, const struct rnic_admin_cqe *cqe,
+                           const RnicSrqInit *init)
+{
+    g_assert_cmpuint(le32_to_cpu(cqe->srq.depth), ==, init->depth);
+    g_assert_cmpuint(le32_to_cpu(cqe->srq.pdn), ==, r->pd);
+    g_assert_cmpuint(le32_to_cpu(cqe->srq.limit), ==, init->limit);
+    g_assert_cmpuint(cqe->srq.limit_armed, ==, init->limit != 0);
+    g_assert_cmpuint(cqe->srq.max_sge, ==, init->max_sge);
+    g_assert_cmpuint(cqe->srq.failed, ==, 0);
+}
+
+/* CREATE_SRQ, which answers what there is. */
+static void create_as_answered(Rnic *r, RnicSrq *srq, const RnicSrqInit *init)
+{
+    struct rnic_admin_sqe sqe = rnic_srq_command(r, init, srq);
+    struct rnic_admin_cqe cqe;
+
+    g_assert_cmpuint(rnic_admin(r, &sqe, &cqe), ==, RNIC_ST_OK);
+    srq->number = le32_to_cpu(cqe.number);
+    g_assert_cmphex(srq->number, !=, 0);
+    assert_created(r, &cqe, init);
+}
+
 static void test_create(void)
 {
     Rnic *r = rnic_boot_up(",max-srq=3");
@@ -150,6 +173,8 @@ static void test_create(void)
     REFUSED(depth = 0, RNIC_ST_BAD_QUEUE_MEMORY);
     REFUSED(depth = cpu_to_le32(3), RNIC_ST_BAD_QUEUE_MEMORY);
     REFUSED(depth = cpu_to_le32(2 * le32_to_cpu(attr.max_srq_wr)),
+            RNIC_ST_TOO_MANY_WRS);
+    REFUSED(depth = cpu_to_le32(le32_to_cpu(attr.max_srq_wr) + 1),
             RNIC_ST_TOO_MANY_WRS);
     REFUSED(depth = cpu_to_le32(0xffffffff), RNIC_ST_TOO_MANY_WRS);
     REFUSED(max_sge = le32_to_cpu(attr.max_recv_sge) + 1,
@@ -171,17 +196,13 @@ static void test_create(void)
             RNIC_ST_BAD_QUEUE_MEMORY);
     for (int i = 0; i < 3; i++) {
         init.depth = 4 << i;
-        init.max_sge = 1 + i;
-        init.limit = init.depth;
-        rnic_create_srq(r, &srqs[i], &init);
+        init.max_sge = i == 2 ? le32_to_cpu(attr.max_recv_sge) : 1 + i;
+        init.shift = i == 2 ? RNIC_RQ_MAX_WQE_SHIFT : init.shift;
+        init.limit = init.depth - i;
+        create_as_answered(r, &srqs[i], &init);
         cqe = rnic_query_srq(r, &srqs[i]);
         g_assert_cmpuint(le32_to_cpu(cqe.number), ==, srqs[i].number);
-        g_assert_cmpuint(le32_to_cpu(cqe.srq.depth), ==, init.depth);
-        g_assert_cmpuint(le32_to_cpu(cqe.srq.pdn), ==, r->pd);
-        g_assert_cmpuint(le32_to_cpu(cqe.srq.limit), ==, init.limit);
-        g_assert_cmpuint(cqe.srq.limit_armed, ==, 1);
-        g_assert_cmpuint(cqe.srq.max_sge, ==, init.max_sge);
-        g_assert_cmpuint(cqe.srq.failed, ==, 0);
+        assert_created(r, &cqe, &init);
     }
     good = rnic_srq_command(r, &init, &extra);
     refused(r, good, RNIC_ST_INSUFFICIENT_RESOURCES);
@@ -193,7 +214,7 @@ static void test_create(void)
     rnic_create_srq(r, &srqs[1], &init);
     rnic_quit(r);
     rnic_shows("V6.3-1 V6.3-4 V6.3.1-1 V9-3 V9.2.1.2-7 V9.2.4.1-1 V9.2.4.1-2 "
-               "V9.2.4.1-5 V9.2.4.1-6 V9.2.4.1-7 V9.2.4.2-1");
+               "V9.2.4.1-3 V9.2.4.1-5 V9.2.4.1-6 V9.2.4.1-7 V9.2.4.2-1");
 }
 
 static void test_modify_destroy(void)
@@ -242,7 +263,7 @@ static void test_modify_destroy(void)
     g_assert_cmpuint(rnic_admin_object(r, RNIC_ADMIN_QUERY_SRQ, srq.number),
                      ==, RNIC_ST_INVALID_SRQ);
     rnic_quit(r);
-    rnic_shows("V6.3.8-4 V9.2.4.2-3 V9.2.4.3-5 V9.2.4.3-6 "
+    rnic_shows("V6.3.8-4 V9.2.4.1-1 V9.2.4.2-3 V9.2.4.3-5 V9.2.4.3-6 "
                "V9.2.4.3-7 V9.2.4.4-3");
 }
 
@@ -340,6 +361,7 @@ static void test_not_accepted(void)
     g_assert_cmpuint(rnic_modify_srq_limit(r, &srq, 0), ==,
                      RNIC_ST_UNSUPPORTED);
     rnic_quit(r);
+    rnic_shows("V9-3 V9.2.4.1-1");
 }
 
 /* One QP keeps it, in each of its states, until the QP is destroyed. */
@@ -384,6 +406,7 @@ static void test_association(void)
     World w;
     RnicQpInit init;
     struct rnic_admin_sqe sqe;
+    struct rnic_admin_cqe cqe;
     struct rnic_qp_attr attr;
     RnicQp qp;
 
@@ -420,7 +443,14 @@ static void test_association(void)
     sqe.create_qp.rq_limit = cpu_to_le32(DEPTH + 1);
     g_assert_cmpuint(rnic_admin(w.r, &sqe, NULL), ==, RNIC_ST_RQ_LIMIT_RANGE);
     sqe.create_qp.rq_limit = cpu_to_le32(DEPTH);
-    g_assert_cmpuint(rnic_admin(w.r, &sqe, NULL), ==, RNIC_ST_OK);
+    g_assert_cmpuint(rnic_admin(w.r, &sqe, &cqe), ==, RNIC_ST_OK);
+    g_assert_cmpuint(le32_to_cpu(cqe.qp.rq_depth), ==, 0);
+    qp.number = le32_to_cpu(cqe.number);
+    attr = rnic_query_qp(w.r, &qp);
+    g_assert_cmpuint(le32_to_cpu(attr.rq_depth), ==, 0);
+    g_assert_cmpuint(attr.max_recv_sge, ==, 0);
+    g_assert_cmpuint(le32_to_cpu(attr.rq_limit), ==, DEPTH);
+    g_assert_cmpuint(attr.rq_limit_armed, ==, 1);
 
     /* In use whatever the state of the QPs. */
     g_assert_cmpuint(rnic_modify_qp_state(w.r, &w.qp[0]->qp, RNIC_QPS_ERROR),
@@ -437,8 +467,8 @@ static void test_association(void)
                                        w.srq.number), ==, RNIC_ST_SRQ_IN_USE);
     world_cleanup(&w);
     check_in_use_in_each_state();
-    rnic_shows("V6.3.3-1 V6.3.4-1 V9.2.4.4-2 V9.2.5.1-4 V9.2.5.2-1 "
-               "V9.2.5.2-2");
+    rnic_shows("V6.3.3-1 V6.3.4-1 V9.2.4.4-2 V9.2.5.1-4 V9.2.5.1-5 "
+               "V9.2.5.2-1 V9.2.5.2-2");
 }
 
 /* ------------------------------------------------------------ data, in order */
@@ -468,7 +498,8 @@ static void test_shared_by_two(void)
         post(&w, (i + DEPTH) % 64);
     }
     world_cleanup(&w);
-    rnic_shows("V6.3-3 V6.3.5-3 V6.3.5-4 V8.2.2-11 V9.3.2.1-8 V10.4.2-4");
+    rnic_shows("V6.3-3 V6.3.5-3 V6.3.5-4 V8.2.2-11 V9.2.5.1-4 V9.3.2.1-8 "
+               "V10.4.2-4");
 }
 
 /* One QP takes all; many segments are one message and take one WQE. */
@@ -495,7 +526,11 @@ static void test_one_takes_all(void)
         rnic_mem_read(w.r, w.mr.bus + i * 1024, got, sizeof(got));
         g_assert_cmpmem(got, sizeof(got), data, sizeof(data));
     }
-    /* None is left: that stream ends, the other QP and the S-RQ do not. */
+    /* None is left, of which nobody is told: the limit is zero. */
+    g_assert_cmpuint(rnic_query_srq(w.r, &w.srq).srq.limit_armed, ==, 0);
+    rnic_settle(w.r);
+    rnic_expect_no_async(w.r);
+    /* That stream ends, the other QP and the S-RQ do not. */
     put_send(w.qp[1], "too much");
     wire_expect_terminate(w.qp[1]->peer, 0x1202);
     rnic_expect_async(w.r, RNIC_AE_RQ_MSN_RANGE, w.qp[1]->qp.number);
@@ -503,7 +538,7 @@ static void test_one_takes_all(void)
     reconnect(&w, w.qp[1]);
     assert_works(&w, w.qp[1], 21);
     world_cleanup(&w);
-    rnic_shows("V6.3.5-6 V6.3.5-7 V6.3.7-1 V9.2.4.1-3 V13.2-1");
+    rnic_shows("V6.3.5-6 V6.3.5-7 V6.3.7-1 V9.2.4.1-3 V9.2.4.1-4 V13.2-1");
 }
 
 /* Completions of one QP are in the order of its messages. */
@@ -843,7 +878,7 @@ static void test_refused_leaves_all(void)
     expect_limit(&w);
     receive(&w, 3);
     world_cleanup(&w);
-    rnic_shows("V8.3.1-4");
+    rnic_shows("V8.3.1-4 V9.2.4.3-5 V9.2.4.3-6");
 }
 
 static uint16_t modify_rq_limit(World *w, const Connection *c, uint32_t limit)
@@ -1097,11 +1132,25 @@ static void test_last_wqe(void)
     world_cleanup(&w);
 }
 
+/* A good message for what is not there any more. */
+static void put_late(Connection *c)
+{
+    WireSegment segment = {
+        .opcode = WIRE_SEND, .last = true, .ddp_version = 1,
+        .rdmap_version = 1, .msn = 1, .length = 4,
+        .payload = (uint8_t *)"late",
+    };
+    uint8_t ulpdu[64], fpdu[64];
+    size_t size = wire_encode_segment(&segment, ulpdu);
+
+    wire_try_put(c->peer, fpdu, wire_encode_fpdu(c->peer, ulpdu, size, fpdu));
+}
+
 /* With WRs posted: the S-RQ goes, its buffers are not touched any more. */
 static void test_destroy_full(void)
 {
     World w;
-    uint8_t got[8];
+    uint8_t got[64 * STRIDE];
 
     world_init(&w);
     post_many(&w, DEPTH);
@@ -1113,9 +1162,12 @@ static void test_destroy_full(void)
     }
     g_assert_cmpuint(rnic_admin_object(w.r, RNIC_ADMIN_DESTROY_SRQ,
                                        w.srq.number), ==, RNIC_ST_OK);
+    for (int i = 0; i < 2; i++) {
+        put_late(w.qp[i]);
+    }
     rnic_settle(w.r);
-    rnic_mem_read(w.r, w.mr.bus, got, 8);
-    for (int i = 0; i < 8; i++) {
+    rnic_mem_read(w.r, w.mr.bus, got, sizeof(got));
+    for (unsigned i = 0; i < sizeof(got); i++) {
         g_assert_cmphex(got[i], ==, 0x5a);
     }
     for (int i = 0; i < 2; i++) {
