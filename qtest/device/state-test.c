@@ -941,6 +941,7 @@ static void test_flush_deep(void)
     rnic_admin_completion(c->r, &cqe);
     status = le16_to_cpu(cqe.status);
     g_assert_cmpuint(status, ==, RNIC_ST_STILL_FLUSHING);
+    g_assert_cmpint(rnic_qp_state(c->r, &c->qp), ==, RNIC_QPS_ERROR);
     RNIC_UNTIL(c->r, rnic_modify_qp_state(c->r, &c->qp, RNIC_QPS_IDLE) ==
                      RNIC_ST_OK);
     for (int i = 0; i < DEEP; i++) {
@@ -1013,7 +1014,21 @@ static void test_destroy_while_flushing(void)
     check_destroy_while_flushing(RNIC_QPS_ERROR);
     check_destroy_while_flushing(RNIC_QPS_TERMINATE);
     check_destroy_while_flushing(RNIC_QPS_CLOSING);
-    rnic_shows("V6.1.4-5");
+    rnic_shows("V6.1.4-5 V9.2.5.4-1");
+}
+
+/* A Write that would be good if the QP were there. */
+static void put_late_write(Connection *c)
+{
+    WireSegment segment = {
+        .opcode = WIRE_WRITE, .tagged = true, .last = true, .ddp_version = 1,
+        .rdmap_version = 1, .stag = c->mr.stag, .to = c->mr.va + 100,
+        .length = 4, .payload = (uint8_t *)"late",
+    };
+    uint8_t ulpdu[64], fpdu[64];
+    size_t size = wire_encode_segment(&segment, ulpdu);
+
+    wire_try_put(c->peer, fpdu, wire_encode_fpdu(c->peer, ulpdu, size, fpdu));
 }
 
 static void test_destroy(void)
@@ -1021,7 +1036,10 @@ static void test_destroy(void)
     for (uint8_t state = 0; state < 5; state++) {
         Connection *c = connection_prepare(NULL);
         struct rnic_counters counters;
+        uint8_t canary[1000], now[sizeof(canary)];
 
+        rnic_pattern(canary, sizeof(canary), state);
+        connection_fill(c, 0, canary, sizeof(canary));
         go_to(c, state);
         if (state <= RNIC_QPS_RTS) {
             post_receives(c, 5);
@@ -1037,14 +1055,17 @@ static void test_destroy(void)
         if (c->peer) {
             WireEnd end;
 
+            put_late_write(c);
             while ((end = wire_end(c->peer)) == WIRE_DATA) {
                 uint8_t octet;
 
                 wire_get(c->peer, &octet, 1);
             }
-            wire_try_put(c->peer, "late", 4);
+            put_late_write(c);
         }
         rnic_settle(c->r);
+        connection_peek(c, 0, now, sizeof(now));
+        g_assert_cmpmem(now, sizeof(now), canary, sizeof(canary));
         if (state <= RNIC_QPS_RTS) {
             rnic_expect_no_cqe(c->r, &c->send_cq);
             rnic_expect_no_cqe(c->r, &c->recv_cq);
@@ -1072,6 +1093,40 @@ static void test_destroy(void)
 
 typedef void ResetFunction(Rnic *r);
 
+enum { QUEUES = 7 };
+
+/*
+ * The first page of each queue that the device writes to, and that of the interrupts:
+ * @msi, as rnic_msix_enable() made it.
+ */
+static void read_queues(Connection *c, uint64_t msi,
+                        uint8_t pages[][RNIC_TEST_PAGE])
+{
+    const uint64_t queues[QUEUES] = {
+        c->send_cq.memory, c->recv_cq.memory, c->qp.memory,
+        c->r->async_eq.memory, c->r->cm_eq.memory, c->r->comp_eq.memory, msi,
+    };
+
+    for (int i = 0; i < QUEUES; i++) {
+        rnic_mem_read(c->r, queues[i], pages[i], RNIC_TEST_PAGE);
+    }
+}
+
+/* But for what rnic_up() makes. */
+static void assert_empty(Rnic *r)
+{
+    struct rnic_counters counters = rnic_query_counters(r);
+
+    g_assert_cmpuint(counters.qps, ==, 0);
+    g_assert_cmpuint(counters.cqs, ==, 0);
+    g_assert_cmpuint(counters.srqs, ==, 0);
+    g_assert_cmpuint(counters.stags, ==, 0);
+    g_assert_cmpuint(counters.listeners, ==, 0);
+    g_assert_cmpuint(counters.endpoints, ==, 0);
+    g_assert_cmpuint(le32_to_cpu(counters.pds), ==, 1);
+    g_assert_cmpuint(le32_to_cpu(counters.eqs), ==, 3);
+}
+
 static void check_reset(ResetFunction *reset, bool crc)
 {
     enum { LARGE = 8 * 1024 * 1024 };
@@ -1081,6 +1136,7 @@ static void check_reset(ResetFunction *reset, bool crc)
     g_autofree uint8_t *data = g_malloc0(LARGE);
     g_autofree uint8_t *before = g_malloc(LARGE);
     g_autofree uint8_t *after = g_malloc(LARGE);
+    uint8_t queues[QUEUES][RNIC_TEST_PAGE], later[QUEUES][RNIC_TEST_PAGE];
     RnicWr wr = { .opcode = RNIC_SQ_RDMA_WRITE, .num_sge = 1,
                   .remote_stag = 7 };
     uint16_t port = wire_free_port(1);
@@ -1089,6 +1145,7 @@ static void check_reset(ResetFunction *reset, bool crc)
     struct sockaddr_in address = {
         .sin_family = AF_INET, .sin_port = htons(port),
         .sin_addr.s_addr = htonl(wire_host_ip(1)) };
+    uint64_t msi;
     RnicMr mr;
     uint8_t got[8];
 
@@ -1097,7 +1154,11 @@ static void check_reset(ResetFunction *reset, bool crc)
     waiting = wire_connect(c->r->qts, 9, 1, port);
     wire_mpa_put(waiting, &request);
     rnic_expect_cm(c->r, RNIC_CM_CONNECT_REQUEST);
-    /* Out, in, and a Read each way, all unfinished. */
+    /* Out, in, and a Read each way, all unfinished; who asks is told. */
+    rnic_msix_enable(c->r);
+    msi = c->r->msi;
+    rnic_cq_arm(c->r, &c->send_cq, RNIC_ARM_NEXT);
+    rnic_cq_arm(c->r, &c->recv_cq, RNIC_ARM_NEXT);
     rnic_create_mr(c->r, &mr, c->r->pd, LARGE, RNIC_TEST_ACCESS_ALL);
     wr.sge[0] = rnic_sge(&mr, 0, LARGE);
     rnic_post_send(c->r, &c->qp, &wr);
@@ -1109,6 +1170,8 @@ static void check_reset(ResetFunction *reset, bool crc)
     wire_put_write(c->peer, c->mr.stag, c->mr.va, data, CONNECTION_MR_SIZE);
 
     reset(c->r);
+    rnic_mem_fill(c->r, msi, 0, RNIC_TEST_PAGE);
+    read_queues(c, msi, queues);
     rnic_mem_read(c->r, c->mr.bus, before, CONNECTION_MR_SIZE);
     /* Both streams are reset, and the listener is gone. */
     while (wire_end(c->peer) == WIRE_DATA) {
@@ -1130,10 +1193,13 @@ static void check_reset(ResetFunction *reset, bool crc)
     rnic_settle(c->r);
     rnic_mem_read(c->r, c->mr.bus, after, CONNECTION_MR_SIZE);
     g_assert_cmpmem(after, CONNECTION_MR_SIZE, before, CONNECTION_MR_SIZE);
+    read_queues(c, msi, later);
+    g_assert_cmpmem(later, sizeof(later), queues, sizeof(queues));
     g_assert_cmphex(rnic_read32(c->r, RNIC_REG_STATUS), ==, 0);
 
-    /* And it works again. */
+    /* And it works again, empty. */
     rnic_up(c->r);
+    assert_empty(c->r);
     wire_close(c->peer);
     c->peer = NULL;
     {
