@@ -210,7 +210,7 @@ static void test_shared_own(void)
     stag_peer_reads(w.c, read.stag, 4, got, 4);
     stag_dealloc(w.r, read.stag);
     world_cleanup(&w);
-    rnic_shows("V7.3.2.4-7 V7.6.1.2-2 V9.2.6.6-3");
+    rnic_shows("V7.3.2.4-7 V7.6.1.2-2 V9.2.5.1-11 V9.2.6.6-3");
 }
 
 static void test_shared_refused(void)

@@ -740,6 +740,7 @@ static uint32_t alloc_stag(Rnic *r, uint32_t pd, uint32_t pages, uint8_t key,
 {
     struct rnic_admin_sqe sqe = rnic_command(RNIC_ADMIN_ALLOC_STAG);
     struct rnic_admin_cqe cqe;
+    struct rnic_mr_attr attr;
 
     sqe.alloc_stag.pdn = cpu_to_le32(pd);
     sqe.alloc_stag.max_pages = cpu_to_le32(pages);
@@ -747,6 +748,13 @@ static uint32_t alloc_stag(Rnic *r, uint32_t pd, uint32_t pages, uint8_t key,
     sqe.alloc_stag.remote_access = remote;
     g_assert_cmpuint(rnic_admin(r, &sqe, &cqe), ==, RNIC_ST_OK);
     g_assert_cmphex(le32_to_cpu(cqe.number) >> 8, !=, 0);
+    g_assert_cmpuint(le32_to_cpu(cqe.mr.pages), >=, pages);
+    g_assert_cmpuint(rnic_admin_query(r, RNIC_ADMIN_QUERY_MR,
+                                      le32_to_cpu(cqe.number), &attr,
+                                      sizeof(attr)), ==, RNIC_ST_OK);
+    g_assert_cmpuint(le32_to_cpu(attr.max_pages), ==,
+                     le32_to_cpu(cqe.mr.pages));
+    g_assert_cmphex(le32_to_cpu(attr.pdn), ==, pd);
     return le32_to_cpu(cqe.number);
 }
 

@@ -1225,6 +1225,30 @@ static void test_not_invalidated(void)
     rnic_shows("V8.3.2-6 V8.3.2-11 V9.5.2-11");
 }
 
+/* What commands make of @region is there when they are answered. */
+static void check_commands_take_effect(World *w, StagRegion region)
+{
+    StagRegion shared;
+
+    stag_dealloc(w->r, region.stag);
+    stag_register(w->r, &region);
+    stag_peer_writes(w->c, region.stag, region.va, "now", 3);
+    region.va += 0x5000;
+    g_assert_cmpuint(stag_try_reregister(w->r, &region, STAG_CHANGE_ALL), ==,
+                     RNIC_ST_OK);
+    stag_peer_writes(w->c, region.stag, region.va, "now", 3);
+    shared = region;
+    shared.va += 0x3000;
+    stag_share(w->r, region.stag, &shared);
+    stag_peer_writes(w->c, shared.stag, shared.va, "now", 3);
+    g_assert_cmpint(stag_query_mr(w->r, region.stag).kind, ==,
+                    RNIC_STAG_SHARED_MR);
+    stag_dealloc(w->r, shared.stag);
+    stag_peer_write_refused(w->c, shared.stag, shared.va, 3, 0x1100);
+    stag_dealloc(w->r, region.stag);
+    stag_peer_write_refused(w->c, region.stag, region.va, 3, 0x1100);
+}
+
 /*
  * The ten kinds of work and the receive, each of which says what it was; four of
  * them are operations on memory. There is no eleventh.
@@ -1296,12 +1320,7 @@ static void test_kinds_of_work(void)
     g_assert_cmphex(cqe.flags & RNIC_CQE_RECEIVE, !=, 0);
     g_assert_cmpint(stag_query_mr(w.r, fast.stag).valid, ==, 0);
     assert_unbound(&w);
-    /* What commands make is there when they are answered. */
-    stag_dealloc(w.r, fast.stag);
-    stag_register(w.r, &fast);
-    stag_peer_writes(w.c, fast.stag, fast.va, "now", 3);
-    stag_dealloc(w.r, fast.stag);
-    stag_peer_write_refused(w.c, fast.stag, fast.va, 3, 0x1100);
+    check_commands_take_effect(&w, fast);
     for (unsigned opcode = RNIC_SQ_COMPARE_SWAP + 1; opcode <= 256;
          opcode += 3) {
         wr = connection_wr(w.c, RNIC_SQ_SEND, 11, 0, 4);
