@@ -372,6 +372,60 @@ static void test_response(void)
     rnic_shows("V7.3.2.3-13");
 }
 
+/* ------------------------------------------------------------ its own work */
+
+/* Of a message that has begun nothing is sent that is in memory since; false: the
+ * Terminate, which is its end. */
+static bool get_own_piece(World *w)
+{
+    WireSegment segment;
+    bool message;
+
+    wire_get_segment(w->c->peer, &segment);
+    message = segment.opcode != WIRE_TERMINATE;
+    if (message) {
+        g_assert_false(segment.last);
+        for (uint32_t i = 0; i < segment.length; i++) {
+            g_assert_cmphex(segment.payload[i], ==, 'o');
+        }
+    } else {
+        g_assert_cmphex(lduw_be_p(segment.payload), ==, 0x0000);
+    }
+    g_free(segment.payload);
+    return message;
+}
+
+/* A Send, and a Write, are half sent when their memory is deallocated. */
+static void test_own_work(void)
+{
+    static const uint8_t opcodes[] = { RNIC_SQ_SEND, RNIC_SQ_RDMA_WRITE };
+    World w;
+
+    world_init(&w);
+    for (unsigned i = 0; i < G_N_ELEMENTS(opcodes); i++) {
+        RnicWr wr = { .opcode = opcodes[i], .flags = RNIC_WQE_SIGNALED,
+                      .wr_id = 8, .num_sge = 1 };
+
+        make_region(&w);
+        rnic_mem_fill(w.r, w.old.bus[0], 'o', PAGE);
+        wr.sge[0].stag = cpu_to_le32(w.stag);
+        wr.sge[0].to = cpu_to_le64(w.old.va);
+        wr.sge[0].length = cpu_to_le32(w.old.length);
+        wr.remote_stag = opcodes[i] == RNIC_SQ_SEND ? 0 : 9;
+        rnic_post_send(w.r, &w.c->qp, &wr);
+        g_assert_true(get_own_piece(&w));
+        stag_dealloc(w.r, w.stag);
+        rnic_mem_fill(w.r, w.old.bus[0], 'n', PAGE);
+        while (get_own_piece(&w)) {
+            continue;
+        }
+        rnic_expect_cqe(w.r, &w.c->send_cq, 8, RNIC_WC_INVALID_STAG);
+        stag_reconnect(w.c);
+    }
+    world_cleanup(&w);
+    rnic_shows("V9.2.6.4-2");
+}
+
 /* -------------------------------------------------------------------- load */
 
 /* Whether the Write before it was done, or else refused. */
@@ -453,6 +507,7 @@ int main(int argc, char **argv)
     qtest_add_func("rnic/replaced/between-messages", test_between_messages);
     qtest_add_func("rnic/replaced/read", test_read);
     qtest_add_func("rnic/replaced/response", test_response);
+    qtest_add_func("rnic/replaced/own-work", test_own_work);
     qtest_add_func("rnic/replaced/load", test_load);
     return g_test_run();
 }

@@ -1380,11 +1380,13 @@ static void test_region_held(void)
     StagBind bind;
     RnicWr wr = { .opcode = RNIC_SQ_RDMA_READ_INVALIDATE, .num_sge = 1,
                   .flags = RNIC_WQE_SIGNALED, .remote_stag = 9 };
+    struct rnic_mr_attr before, after;
     WireRead read;
 
     world_init_rights(&w, LR | LW | RR | RW | MB);
     bind = usual(&w);
     bind_ok(&w, &bind);
+    before = stag_query_mr(w.r, w.mr.stag);
     g_assert_cmpuint(stag_try_dealloc(w.r, w.mr.stag), ==,
                      RNIC_ST_MW_BOUND_TO_MR);
     region = w.mr;
@@ -1395,6 +1397,8 @@ static void test_region_held(void)
     region.pd = 0x7777;
     g_assert_cmpuint(stag_try_reregister(w.r, &region, STAG_CHANGE_ALL), ==,
                      RNIC_ST_MW_BOUND_TO_MR);
+    after = stag_query_mr(w.r, w.mr.stag);
+    g_assert_cmpmem(&after, sizeof(after), &before, sizeof(before));
     stag_peer_writes(w.c, w.mr.stag, w.mr.va, "r", 1);
     assert_usable(&w, &bind);
     g_assert_cmpuint(stag_invalidate(w.c, w.mr.stag), !=, RNIC_WC_SUCCESS);

@@ -7,6 +7,7 @@
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
 
+#include "tests/qtest/rnic/lib/resize.h"
 #include "tests/qtest/rnic/lib/stags.h"
 
 /* ------------------------------------------------------------------- depths */
@@ -402,6 +403,119 @@ static void test_reads_for_all(void)
     rnic_shows("V6.5-10");
 }
 
+/* ------------------------------------------------ attributes of transitions */
+
+enum { ORD, IRD, ENABLES, DEPTHS, ATTRIBUTES };
+
+enum { ALONE = 0xff };          /* no change of state is asked for */
+
+/* MODIFY_QP of one attribute, and in *@attr what it is to be then. */
+static struct rnic_admin_sqe one_attribute(Connection *c, int attribute,
+                                           struct rnic_qp_attr *attr)
+{
+    struct rnic_admin_sqe sqe = rnic_command(RNIC_ADMIN_MODIFY_QP);
+    RnicQp next;
+
+    sqe.modify_qp.qpn = cpu_to_le32(c->qp.number);
+    switch (attribute) {
+    case ORD:
+        sqe.modify_qp.mask = cpu_to_le32(RNIC_QP_MODIFY_ORD);
+        sqe.modify_qp.ord = attr->ord = cpu_to_le16(3);
+        break;
+    case IRD:
+        sqe.modify_qp.mask = cpu_to_le32(RNIC_QP_MODIFY_IRD);
+        sqe.modify_qp.ird = attr->ird = cpu_to_le16(5);
+        break;
+    case ENABLES:
+        sqe.modify_qp.mask = cpu_to_le32(RNIC_QP_MODIFY_ENABLES);
+        sqe.modify_qp.enables = attr->enables =
+            cpu_to_le32(RNIC_QP_ENABLE_WRITE);
+        break;
+    case DEPTHS:
+        sqe = resize_qp_command(c->r, &c->qp, 128, 64, &next);
+        attr->sq_depth = cpu_to_le32(128);
+        attr->rq_depth = cpu_to_le32(64);
+    }
+    return sqe;
+}
+
+/* A new QP, in @state; the peer has got what it sends on its way there. */
+static void new_qp_in(Connection *c, uint8_t state)
+{
+    RnicQpInit init = rnic_qp_default(c->r, &c->send_cq, &c->recv_cq);
+
+    rnic_create_qp(c->r, &c->qp, &init);
+    if (state == RNIC_QPS_IDLE) {
+        return;
+    }
+    connection_establish(c, NULL);
+    if (state == RNIC_QPS_RTS) {
+        return;
+    }
+    to_state(c, state);
+    if (state == RNIC_QPS_TERMINATE) {
+        wire_expect_terminate(c->peer, 0);
+    }
+    wire_expect_end(c->peer);
+    if (state == RNIC_QPS_ERROR) {
+        rnic_wait_qp_state(c->r, &c->qp, state);
+        rnic_settle(c->r);
+    }
+}
+
+/*
+ * Each attribute with each transition, and without one: as the state tables say it is
+ * changed, and no other, or else nothing is done.
+ */
+static void test_each_transition(void)
+{
+    enum { C = RNIC_ST_CANNOT_CHANGE_ATTRIBUTE,
+           S = RNIC_ST_INVALID_STATE_CHANGE };
+    static const struct {
+        uint8_t from, to;
+        uint16_t status[ATTRIBUTES];
+    } cases[] = {
+        { RNIC_QPS_IDLE, ALONE, { 0, 0, 0, 0 } },
+        { RNIC_QPS_IDLE, RNIC_QPS_IDLE, { 0, 0, 0, 0 } },
+        { RNIC_QPS_IDLE, RNIC_QPS_ERROR, { C, C, C, C } },
+        { RNIC_QPS_RTS, ALONE, { 0, C, 0, 0 } },
+        { RNIC_QPS_RTS, RNIC_QPS_RTS, { 0, C, 0, 0 } },
+        { RNIC_QPS_RTS, RNIC_QPS_CLOSING, { C, C, C, C } },
+        { RNIC_QPS_RTS, RNIC_QPS_TERMINATE, { C, C, C, C } },
+        { RNIC_QPS_RTS, RNIC_QPS_ERROR, { C, C, C, C } },
+        { RNIC_QPS_CLOSING, ALONE, { S, S, S, S } },
+        { RNIC_QPS_TERMINATE, ALONE, { S, S, S, S } },
+        { RNIC_QPS_ERROR, ALONE, { C, C, C, C } },
+        { RNIC_QPS_ERROR, RNIC_QPS_IDLE, { C, C, C, C } },
+    };
+    Connection *c = connection_prepare(NULL);
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        for (int attribute = 0; attribute < ATTRIBUTES; attribute++) {
+            struct rnic_qp_attr before, expected, after;
+            struct rnic_admin_sqe sqe;
+
+            new_qp_in(c, cases[i].from);
+            before = expected = rnic_query_qp(c->r, &c->qp);
+            sqe = one_attribute(c, attribute, &expected);
+            g_assert_cmpint(memcmp(&before, &expected, sizeof(before)), !=, 0);
+            if (cases[i].to != ALONE) {
+                sqe.modify_qp.mask |= cpu_to_le32(RNIC_QP_MODIFY_STATE);
+                sqe.modify_qp.next_state = cases[i].to;
+            }
+            g_assert_cmpuint(rnic_admin(c->r, &sqe, NULL), ==,
+                             cases[i].status[attribute]);
+            after = rnic_query_qp(c->r, &c->qp);
+            g_assert_cmpmem(&after, sizeof(after),
+                            cases[i].status[attribute] ? &before : &expected,
+                            sizeof(before));
+            connection_recycle(c);
+        }
+    }
+    connection_free(c);
+    rnic_shows("V9.2.5.3-1 V9.2.5.3-2");
+}
+
 /* ---------------------------------------------------------------------- PDs */
 
 /* Two of each kind; each says that the PD is its one. */
@@ -501,6 +615,7 @@ int main(int argc, char **argv)
                    test_read_resources_later);
     qtest_add_func("rnic/qp-attributes/ord-under-load", test_ord_under_load);
     qtest_add_func("rnic/qp-attributes/reads-for-all", test_reads_for_all);
+    qtest_add_func("rnic/qp-attributes/each-transition", test_each_transition);
     qtest_add_func("rnic/qp-attributes/pds", test_pds);
     qtest_add_func("rnic/qp-attributes/pd-shared", test_pd_shared);
     return g_test_run();

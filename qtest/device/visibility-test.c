@@ -534,7 +534,7 @@ static void test_cq_destroyed(void)
     Connection *c = connection_new(NULL);
     Connection *other = connection_prepare_second(c, NULL);
     struct rnic_counters before = rnic_query_counters(c->r), after;
-    uint8_t ring[4096], now[4096], got[4];
+    uint8_t ring[2][4096], now[2][4096], got[4];
     struct rnic_ceqe event;
 
     connection_establish(other, NULL);
@@ -556,7 +556,8 @@ static void test_cq_destroyed(void)
                                        c->recv_cq.number), ==, RNIC_ST_OK);
     after = rnic_query_counters(c->r);
     g_assert_cmpuint(le32_to_cpu(after.cqs), ==, le32_to_cpu(before.cqs) - 2);
-    rnic_mem_read(c->r, c->recv_cq.memory, ring, sizeof(ring));
+    rnic_mem_read(c->r, c->send_cq.memory, ring[0], sizeof(ring[0]));
+    rnic_mem_read(c->r, c->recv_cq.memory, ring[1], sizeof(ring[1]));
     wire_try_put(c->peer, "what comes too late", 19);
     /* Arming it again is for nobody. */
     rnic_cq_arm(c->r, &c->send_cq, RNIC_ARM_NEXT);
@@ -564,7 +565,8 @@ static void test_cq_destroyed(void)
     wire_get_send(other->peer, WIRE_SEND, 1, got, 4);
     rnic_expect_cqe(c->r, &other->send_cq, 9, RNIC_WC_SUCCESS);
     rnic_settle(c->r);
-    rnic_mem_read(c->r, c->recv_cq.memory, now, sizeof(now));
+    rnic_mem_read(c->r, c->send_cq.memory, now[0], sizeof(now[0]));
+    rnic_mem_read(c->r, c->recv_cq.memory, now[1], sizeof(now[1]));
     g_assert_cmpmem(now, sizeof(now), ring, sizeof(ring));
     g_assert_false(rnic_eq_poll(c->r, &c->r->comp_eq, &event));
     rnic_expect_no_async(c->r);
