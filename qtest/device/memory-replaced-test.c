@@ -374,8 +374,10 @@ static void test_response(void)
 
 /* ------------------------------------------------------------ its own work */
 
-/* Of a message that has begun nothing is sent that is in memory since; false: the
- * Terminate, which is its end. */
+/*
+ * Of a message that has begun nothing is sent that is in memory since then. False at
+ * the Terminate, which is the end.
+ */
 static bool get_own_piece(World *w)
 {
     WireSegment segment;

@@ -559,7 +559,7 @@ static void test_pds(void)
     use_pd(r, pds[PDS / 2], &cq);
     use_pd(r, pds[PDS - 1], &cq);
     rnic_quit(r);
-    rnic_shows("V5.2-4");
+    rnic_shows("V5.2-4 V9.2.4.2-1 V9.2.6.3-1 V9.2.6.8-1");
 }
 
 /* Two QPs, two regions and two windows of one PD, each with each. */

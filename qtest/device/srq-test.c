@@ -271,8 +271,15 @@ static void test_modify_destroy(void)
 
 static void assert_held(World *w, uint32_t pd)
 {
+    struct rnic_counters before = rnic_query_counters(w->r), after;
+
     g_assert_cmpuint(rnic_admin_object(w->r, RNIC_ADMIN_DEALLOC_PD, pd), ==,
                      RNIC_ST_PD_IN_USE);
+    after = rnic_query_counters(w->r);
+    g_assert_cmpuint(after.pds, ==, before.pds);
+    g_assert_cmpuint(after.qps, ==, before.qps);
+    g_assert_cmpuint(after.srqs, ==, before.srqs);
+    g_assert_cmpuint(after.stags, ==, before.stags);
 }
 
 static void take_away(World *w, uint16_t opcode, uint32_t number)
