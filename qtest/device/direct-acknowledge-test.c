@@ -11,6 +11,7 @@
 #include "qemu/bswap.h"
 
 #include "tests/qtest/rnic/lib/direct.h"
+#include "tests/qtest/rnic/lib/stags.h"
 
 enum {
     LENGTH = DIRECT_LENGTH,
@@ -614,6 +615,85 @@ static void test_guest_makes_no_note(void)
     spoken_free(&s);
 }
 
+/* A Read Fence does not wait for Writes and Sends, though they are not complete. */
+static void test_read_fence_passes(void)
+{
+    Spoken s = spoken_up();
+    uint8_t got[LENGTH];
+
+    for (unsigned write = 0; write < 2; write++) {
+        RnicWr wr = connection_wr(s.c, write ? RNIC_SQ_RDMA_WRITE
+                                             : RNIC_SQ_SEND, 3, 0, LENGTH);
+
+        wr.flags |= RNIC_WQE_READ_FENCE;
+        wr.remote_to = s.c->mr.va;
+        write_to(s.c, s.c, 1, 0, 0);
+        connection_post(s.c, RNIC_SQ_SEND, 2, 0, LENGTH);
+        rnic_post_send(s.c->r, &s.c->qp, &wr);
+        wire_get_tagged(s.peer, WIRE_WRITE, s.c->mr.stag, s.c->mr.va, got,
+                        LENGTH);
+        wire_get_send(s.peer, WIRE_SEND, 1 + 2 * write, got, LENGTH);
+        if (write) {
+            wire_get_tagged(s.peer, WIRE_WRITE, CONNECTION_REMOTE_STAG,
+                            s.c->mr.va, got, LENGTH);
+        } else {
+            wire_get_send(s.peer, WIRE_SEND, 2, got, LENGTH);
+        }
+        rnic_settle(s.c->r);
+        direct_assert_quiet(s.c);
+        direct_put_delivered(s.peer, 3 + 3 * write);
+        for (unsigned i = 1; i <= 3; i++) {
+            expect_sent(s.c, i, RNIC_WC_SUCCESS);
+        }
+    }
+    spoken_free(&s);
+    rnic_shows("V8.2.2.2-4");
+}
+
+/* A Local Fence does: for a Write, for a Send; and what is behind it waits, too. */
+static void test_local_fence_waits(void)
+{
+    Spoken s = spoken_up();
+
+    for (unsigned write = 0; write < 2; write++) {
+        RnicWr wr = connection_wr(s.c, write ? RNIC_SQ_RDMA_WRITE
+                                             : RNIC_SQ_SEND, 1, 0, LENGTH);
+        uint8_t got[LENGTH];
+        RnicMr source;
+
+        rnic_create_mr(s.c->r, &source, s.c->r->pd, LENGTH,
+                       RNIC_TEST_ACCESS_ALL);
+        wr.sge[0] = rnic_sge(&source, 0, LENGTH);
+        rnic_post_send(s.c->r, &s.c->qp, &wr);
+        wr = (RnicWr) {
+            .opcode = RNIC_SQ_LOCAL_INVALIDATE, .wr_id = 2,
+            .flags = RNIC_WQE_SIGNALED | RNIC_WQE_LOCAL_FENCE,
+            .invalidate_stag = source.stag,
+        };
+        rnic_post_send(s.c->r, &s.c->qp, &wr);
+        connection_post(s.c, RNIC_SQ_SEND, 3, 0, LENGTH);
+        if (write) {
+            wire_get_tagged(s.peer, WIRE_WRITE, CONNECTION_REMOTE_STAG, 0, got,
+                            LENGTH);
+        } else {
+            wire_get_send(s.peer, WIRE_SEND, 1, got, LENGTH);
+        }
+        wire_expect_silence(s.peer);
+        direct_assert_quiet(s.c);
+        g_assert_cmpint(stag_query_mr(s.c->r, source.stag).valid, ==, 1);
+        direct_put_delivered(s.peer, 1 + 2 * write);
+        /* By itself. */
+        wire_get_send(s.peer, WIRE_SEND, 2 + write, got, LENGTH);
+        g_assert_cmpint(stag_query_mr(s.c->r, source.stag).valid, ==, 0);
+        direct_put_delivered(s.peer, 2 + 2 * write);
+        for (unsigned i = 1; i <= 3; i++) {
+            expect_sent(s.c, i, RNIC_WC_SUCCESS);
+        }
+    }
+    spoken_free(&s);
+    rnic_shows("V8.2.2.2-6 V8.2.2.2-7");
+}
+
 /* More is delivered than was sent, or less than before: an error of the stream. */
 static void test_false_notes(void)
 {
@@ -774,6 +854,10 @@ int main(int argc, char **argv)
                    test_notes_and_terminate);
     qtest_add_func("rnic/acknowledge/guest-makes-no-note",
                    test_guest_makes_no_note);
+    qtest_add_func("rnic/acknowledge/read-fence-passes",
+                   test_read_fence_passes);
+    qtest_add_func("rnic/acknowledge/local-fence-waits",
+                   test_local_fence_waits);
     qtest_add_func("rnic/acknowledge/false-notes", test_false_notes);
     qtest_add_func("rnic/acknowledge/false-note-and-reset",
                    test_false_note_and_reset);

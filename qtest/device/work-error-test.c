@@ -122,6 +122,10 @@ SPOIL(read_inline)
     wr->inline_length = 8;
 }
 
+typedef struct Message {
+    uint8_t opcode, flags;
+} Message;
+
 static const WrError wr_errors[] = {
     { "send-unknown", sge_unknown, RNIC_SQ_SEND, RNIC_WC_INVALID_STAG },
     { "send-key", sge_wrong_key, RNIC_SQ_SEND, RNIC_WC_INVALID_STAG },
@@ -162,6 +166,22 @@ static const WrError wr_errors[] = {
       RNIC_WC_INVALID_STAG },
     { "read-sges", two_sges, RNIC_SQ_RDMA_READ, RNIC_WC_INVALID_WQE },
     { "read-inline", read_inline, RNIC_SQ_RDMA_READ, RNIC_WC_INVALID_WQE },
+};
+
+/* What may be wrong with the local memory of any operation. */
+static const struct {
+    const char *name;
+    void (*spoil)(World *w, RnicWr *wr);
+    uint8_t status;
+} local_errors[] = {
+    { "unknown", sge_unknown, RNIC_WC_INVALID_STAG },
+    { "key", sge_wrong_key, RNIC_WC_INVALID_STAG },
+    { "deallocated", sge_gone, RNIC_WC_INVALID_STAG },
+    { "stag zero", sge_zero, RNIC_WC_INVALID_STAG },
+    { "foreign", sge_foreign, RNIC_WC_INVALID_PD },
+    { "before", sge_before, RNIC_WC_BASE_BOUNDS },
+    { "behind", sge_behind, RNIC_WC_BASE_BOUNDS },
+    { "wraps", sge_wraps, RNIC_WC_WRAP },
 };
 
 /*
@@ -226,6 +246,44 @@ static void check_sq_error(World *w, const void *wqe, uint32_t units,
     rnic_expect_no_cqe(r, &c->recv_cq);
 }
 
+/* Each of these in each operation. */
+static void check_local_errors(World *w)
+{
+    static const Message operations[] = {
+        { RNIC_SQ_SEND }, { RNIC_SQ_SEND, RNIC_WQE_SOLICITED },
+        { RNIC_SQ_SEND_INVALIDATE },
+        { RNIC_SQ_SEND_INVALIDATE, RNIC_WQE_SOLICITED },
+        { RNIC_SQ_RDMA_WRITE }, { RNIC_SQ_RDMA_READ },
+        { RNIC_SQ_RDMA_READ_INVALIDATE },
+    };
+
+    for (unsigned k = 0; k < G_N_ELEMENTS(operations); k++) {
+        bool read = operations[k].opcode == RNIC_SQ_RDMA_READ ||
+                    operations[k].opcode == RNIC_SQ_RDMA_READ_INVALIDATE;
+
+        for (unsigned i = 0; i <= G_N_ELEMENTS(local_errors); i++) {
+            bool rights = i == G_N_ELEMENTS(local_errors);
+            RnicWr wr = connection_wr(w->c, operations[k].opcode, 77, 64, 8);
+            uint8_t wqe[RNIC_SQ_UNIT * RNIC_SQ_MAX_UNITS];
+
+            if (rights && read) {
+                break;          /* a sink's rights count with the response */
+            }
+            g_test_message("opcode %d, %s", operations[k].opcode,
+                           rights ? "rights" : local_errors[i].name);
+            connection_establish(w->c, NULL);
+            wr.flags = operations[k].flags;
+            wr.remote_stag = read ? CONNECTION_REMOTE_STAG : wr.remote_stag;
+            (rights ? sge_write_only : local_errors[i].spoil)(w, &wr);
+            check_sq_error(w, wqe, rnic_encode_wr(&wr, wqe),
+                           operations[k].opcode,
+                           rights ? RNIC_WC_ACCESS_VIOLATION
+                                  : local_errors[i].status);
+            connection_recycle(w->c);
+        }
+    }
+}
+
 static void test_work_requests(void)
 {
     World w;
@@ -245,6 +303,7 @@ static void test_work_requests(void)
                        e->status);
         connection_recycle(w.c);
     }
+    check_local_errors(&w);
     world_cleanup(&w);
     rnic_shows("V5.3-2 V6.2.4-2 V6.2.4-3 V6.4-7 V7.3-1 V8.1.2.2-3 V8.1.3.1-3 "
                "V8.1.3.1-4 V8.1.3.1-5 V8.1.3.2-1 V8.1.3.2-4 V8.1.3.2.1-3 "
@@ -368,6 +427,45 @@ static void test_bad_form(void)
     rnic_shows("V9.5.2-3");
 }
 
+static void set_ord(Connection *c, uint16_t ord)
+{
+    struct rnic_admin_sqe sqe = rnic_command(RNIC_ADMIN_MODIFY_QP);
+
+    sqe.modify_qp.qpn = cpu_to_le32(c->qp.number);
+    sqe.modify_qp.mask = cpu_to_le32(RNIC_QP_MODIFY_ORD);
+    sqe.modify_qp.ord = cpu_to_le16(ord);
+    g_assert_cmpuint(rnic_admin(c->r, &sqe, NULL), ==, RNIC_ST_OK);
+}
+
+/* It is ORD that counts: with none of it Reads come in, and none go out. */
+static void check_one_way_reads(void)
+{
+    uint8_t wqe[RNIC_SQ_UNIT * RNIC_SQ_MAX_UNITS], got[8];
+    WireRead read;
+    RnicWr wr;
+    World w;
+
+    world_init(&w, NULL);
+    connection_establish(w.c, NULL);
+    connection_fill(w.c, 0, "incoming", 8);
+    set_ord(w.c, 0);
+    wire_put_read_request(w.c->peer, &(WireRead) {
+        .size = 8, .source_stag = w.c->mr.stag, .source_to = w.c->mr.va });
+    wire_get_tagged(w.c->peer, WIRE_READ_RESPONSE, 0, 0, got, 8);
+    g_assert_cmpmem(got, 8, "incoming", 8);
+    wr = connection_wr(w.c, RNIC_SQ_RDMA_READ, 77, 0, 0);
+    check_sq_error(&w, wqe, rnic_encode_wr(&wr, wqe), RNIC_SQ_RDMA_READ,
+                   RNIC_WC_ZERO_READ_RESOURCES);
+    connection_recycle(w.c);
+    connection_establish(w.c, NULL);
+    connection_post(w.c, RNIC_SQ_RDMA_READ, 1, 0, 8);
+    wire_get_read_request(w.c->peer, 1, &read);
+    wire_put_read_response(w.c->peer, read.sink_stag, read.sink_to, "answered",
+                           8);
+    rnic_expect_cqe(w.c->r, &w.c->send_cq, 1, RNIC_WC_SUCCESS);
+    world_cleanup(&w);
+}
+
 static void test_zero_ord(void)
 {
     ConnectionOptions options = { .no_reads = true };
@@ -381,6 +479,11 @@ static void test_zero_ord(void)
     check_sq_error(&w, wqe, rnic_encode_wr(&wr, wqe), RNIC_SQ_RDMA_READ,
                    RNIC_WC_ZERO_READ_RESOURCES);
     connection_recycle(w.c);
+    connection_establish(w.c, &options);
+    wr.opcode = RNIC_SQ_RDMA_READ_INVALIDATE;
+    check_sq_error(&w, wqe, rnic_encode_wr(&wr, wqe),
+                   RNIC_SQ_RDMA_READ_INVALIDATE, RNIC_WC_ZERO_READ_RESOURCES);
+    connection_recycle(w.c);
     /* A bad form, in the same way. */
     connection_establish(w.c, &options);
     wr = connection_wr(w.c, RNIC_SQ_SEND, 77, 0, 8);
@@ -388,6 +491,7 @@ static void test_zero_ord(void)
     wqe[0] = 13;
     check_sq_error(&w, wqe, 1, 13, RNIC_WC_INVALID_WQE);
     world_cleanup(&w);
+    check_one_way_reads();
     rnic_shows("V8.2.2-18 V9.5.2-12 V8.3.2-7");
 }
 
@@ -482,6 +586,39 @@ static void check_receive_error(World *w, void (*spoil)(World *, RnicWr *),
     connection_recycle(c);
 }
 
+/* A sink's local right is all that counts, whatever the QP lets the peer do. */
+static void check_receive_rights(void)
+{
+    static const uint32_t enables[] = {
+        RNIC_QP_SIGNAL_ALL, RNIC_QP_ENABLE_READ, RNIC_QP_ENABLE_WRITE,
+        RNIC_QP_ENABLE_READ | RNIC_QP_ENABLE_WRITE,
+    };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(enables); i++) {
+        const ConnectionOptions options = { .enables = enables[i] };
+        struct rnic_sge sge;
+        uint8_t got[8];
+        World w;
+
+        world_init(&w, &options);
+        connection_establish(w.c, &options);
+        sge = rnic_sge(&w.local, 0, 8);
+        rnic_post_recv(w.c->r, &w.c->qp, 1, 1, &sge);
+        sge = rnic_sge(&w.read_only, 0, 8);
+        rnic_post_recv(w.c->r, &w.c->qp, 2, 1, &sge);
+        wire_put_send(w.c->peer, WIRE_SEND, 0, "received", 8);
+        rnic_expect_cqe(w.c->r, &w.c->recv_cq, 1, RNIC_WC_SUCCESS);
+        rnic_mem_read(w.c->r, w.local.bus, got, 8);
+        g_assert_cmpmem(got, 8, "received", 8);
+        wire_put_send(w.c->peer, WIRE_SEND, 0, "intruder", 8);
+        wire_expect_terminate(w.c->peer, 0);
+        rnic_expect_cqe(w.c->r, &w.c->recv_cq, 2, RNIC_WC_ACCESS_VIOLATION);
+        rnic_mem_read(w.c->r, w.read_only.bus, got, 8);
+        g_assert_cmpmem(got, 8, "\0\0\0\0\0\0\0", 8);
+        world_cleanup(&w);
+    }
+}
+
 static void test_receive_errors(void)
 {
     static const struct {
@@ -516,6 +653,7 @@ static void test_receive_errors(void)
     rnic_mem_read(w.c->r, w.foreign.bus, octets, sizeof(octets));
     g_assert_cmpmem(octets, sizeof(octets), filled, sizeof(filled));
     world_cleanup(&w);
+    check_receive_rights();
     rnic_shows("V7.4.1-4 V8.1.2.2-9 V8.3.2-5");
 }
 
@@ -870,8 +1008,11 @@ static void check_cq_overflow(bool receive)
     g_assert_cmphex(t.code, ==, 0x0207);
     g_assert_cmphex(t.flags, ==, 0);
     g_assert_cmpuint(t.length, ==, 4);
+    g_assert_cmpint(rnic_qp_state(a->r, &a->qp), ==, RNIC_QPS_TERMINATE);
     wire_shutdown(a->peer);
     rnic_wait_qp_state(a->r, &a->qp, RNIC_QPS_ERROR);
+    rnic_settle(a->r);
+    rnic_expect_no_async(a->r);
     /* What was on it is still good. */
     rnic_expect_cqe(a->r, full, 0, RNIC_WC_SUCCESS);
     rnic_expect_cqe(a->r, full, 1, RNIC_WC_SUCCESS);
@@ -891,10 +1032,67 @@ static void check_cq_overflow(bool receive)
     connection_free(a);
 }
 
+static void overflow_with(Connection *c, bool receive, uint64_t wr_id,
+                          uint32_t msn)
+{
+    uint8_t got[8];
+
+    if (receive) {
+        connection_recv(c, wr_id, 0, 8);
+        wire_put_send(c->peer, WIRE_SEND, 0, "12345678", 8);
+    } else {
+        connection_post(c, RNIC_SQ_SEND, wr_id, 0, 8);
+        wire_get_send(c->peer, WIRE_SEND, msn, got, 8);
+    }
+}
+
+/* One CQ of three QPs: it fails once, and each that it cannot serve has its event. */
+static void check_shared_cq_overflow(void)
+{
+    Rnic *r = rnic_boot_up(",mpa-rtr=off");
+    Connection *c[3];
+    RnicCq cq;
+
+    rnic_create_cq(r, &cq, 2, r->comp_eq.number);
+    for (int i = 0; i < 3; i++) {
+        c[i] = connection_prepare_on(r, &(ConnectionOptions) { .cq = &cq });
+        connection_establish(c[i], NULL);
+    }
+    overflow_with(c[0], false, 0, 1);
+    overflow_with(c[1], true, 1, 1);
+    rnic_settle(r);
+    for (int i = 0; i < 3; i++) {
+        bool receive = i == 1;
+
+        overflow_with(c[i], receive, 10 + i, i == 0 ? 2 : 1);
+        if (i == 0) {
+            rnic_expect_async(r, RNIC_AE_CQ_OVERFLOW, cq.number);
+        }
+        rnic_expect_async(r, receive ? RNIC_AE_CQ_RQ_ERROR
+                                     : RNIC_AE_CQ_SQ_ERROR, c[i]->qp.number);
+        wire_expect_terminate(c[i]->peer, 0x0207);
+        g_assert_cmpint(rnic_qp_state(r, &c[i]->qp), ==, RNIC_QPS_TERMINATE);
+        /* Those that it has not hit go on. */
+        for (int k = i + 1; k < 3; k++) {
+            g_assert_cmpint(rnic_qp_state(r, &c[k]->qp), ==, RNIC_QPS_RTS);
+        }
+    }
+    rnic_settle(r);
+    rnic_expect_no_async(r);
+    rnic_expect_cqe(r, &cq, 0, RNIC_WC_SUCCESS);
+    rnic_expect_cqe(r, &cq, 1, RNIC_WC_SUCCESS);
+    rnic_expect_no_cqe(r, &cq);
+    for (int i = 0; i < 3; i++) {
+        connection_free_second(c[i]);
+    }
+    rnic_quit(r);
+}
+
 static void test_cq_overflow(void)
 {
     check_cq_overflow(false);
     check_cq_overflow(true);
+    check_shared_cq_overflow();
     rnic_shows("V5.3.1-2 V5.3.1-4 V5.3.1-5 V8.3.3-17 V9.2.3.1-2 V9.5.3-32 "
                "R8.1.1-10 V6.4-9 V9.5.3-29 V10.4.1-2");
 }
@@ -978,17 +1176,17 @@ static void test_figure_12(void)
     rnic_shows("V6.4-14");
 }
 
-/* A CQ whose memory is nowhere. */
-static void test_cq_unreachable(void)
+/* A CQ whose memory is nowhere, of one queue or the other. */
+static void check_cq_unreachable(bool receive)
 {
     Connection *c = connection_prepare(NULL);
     struct rnic_admin_sqe sqe = rnic_command(RNIC_ADMIN_CREATE_CQ);
     struct rnic_admin_cqe cqe;
     struct rnic_aeqe a, b;
+    uint16_t of_qp = receive ? RNIC_AE_CQ_RQ_ERROR : RNIC_AE_CQ_SQ_ERROR;
     RnicQpInit init;
     RnicCq bad = { };
     WireTerminate t;
-    uint8_t got[8];
 
     sqe.create_cq.depth = cpu_to_le32(16);
     sqe.create_cq.eqn = cpu_to_le32(c->r->comp_eq.number);
@@ -998,46 +1196,94 @@ static void test_cq_unreachable(void)
     sqe.create_cq.memory.ring_offset[0] = cpu_to_le32(RNIC_QUEUE_RECORD_SIZE);
     g_assert_cmpuint(rnic_admin(c->r, &sqe, &cqe), ==, RNIC_ST_OK);
     bad.number = le32_to_cpu(cqe.number);
-    init = rnic_qp_default(c->r, &bad, &c->recv_cq);
+    init = rnic_qp_default(c->r, receive ? &c->send_cq : &bad,
+                           receive ? &bad : &c->recv_cq);
     rnic_create_qp(c->r, &c->qp, &init);
     connection_establish(c, NULL);
-    connection_post(c, RNIC_SQ_SEND, 1, 0, 8);
-    wire_get_send(c->peer, WIRE_SEND, 1, got, 8);
+    overflow_with(c, receive, 1, 1);
     t = wire_expect_terminate(c->peer, 0x0207);
     g_assert_cmphex(t.flags, ==, 0);
     rnic_eq_wait(c->r, &c->r->async_eq, &a);
     rnic_eq_wait(c->r, &c->r->async_eq, &b);
     g_assert_true(le16_to_cpu(a.event) == RNIC_AE_CQ_ERROR ||
                   le16_to_cpu(b.event) == RNIC_AE_CQ_ERROR);
-    g_assert_true(le16_to_cpu(a.event) == RNIC_AE_CQ_SQ_ERROR ||
-                  le16_to_cpu(b.event) == RNIC_AE_CQ_SQ_ERROR);
+    g_assert_true(le16_to_cpu(a.event) == of_qp ||
+                  le16_to_cpu(b.event) == of_qp);
+    g_assert_cmpint(rnic_qp_state(c->r, &c->qp), ==, RNIC_QPS_TERMINATE);
+    rnic_settle(c->r);
+    rnic_expect_no_async(c->r);
     connection_free(c);
-    rnic_shows("V9.5.3-33");
+}
+
+static void test_cq_unreachable(void)
+{
+    check_cq_unreachable(false);
+    check_cq_unreachable(true);
+    rnic_shows("V8.3.3-17 V9.5.3-33");
 }
 
 /* ------------------------------------------------------- no event queue */
 
-/* Without one events are lost and nothing else; with a new one they come. */
-static void test_no_async_queue(void)
+static void destroy_async_queue(Rnic *r)
 {
-    Connection *c = connection_prepare(NULL);
+    g_assert_cmpuint(rnic_admin_object(r, RNIC_ADMIN_DESTROY_EQ,
+                                       r->async_eq.number), ==, RNIC_ST_OK);
+}
 
-    g_assert_cmpuint(rnic_admin_object(c->r, RNIC_ADMIN_DESTROY_EQ,
-                                       c->r->async_eq.number), ==,
-                     RNIC_ST_OK);
+/* An error, of which an event tells if there is a queue for it. */
+static void make_async_event(Connection *c)
+{
     connection_establish(c, NULL);
     wire_put_write(c->peer, 1, 0, "x", 1);
     wire_expect_terminate(c->peer, 0x1100);
     wire_close(c->peer);
     c->peer = NULL;
     rnic_wait_qp_state(c->r, &c->qp, RNIC_QPS_ERROR);
-    rnic_create_eq(c->r, &c->r->async_eq, RNIC_EQ_ASYNC, 0, 2);
-    rnic_settle(c->r);
-    rnic_expect_no_async(c->r);
+}
+
+/* There is one; without it events are lost and nothing else; a new one has them. */
+static void test_no_async_queue(void)
+{
+    enum { OLD_VECTOR = 3, NEW_VECTOR = 5, SIZE = RNIC_TEST_PAGE };
+    Connection *c = connection_prepare(NULL);
+    Rnic *r = c->r;
+    struct rnic_admin_sqe second = rnic_command(RNIC_ADMIN_CREATE_EQ);
+    uint8_t left[SIZE], now[SIZE];
+    uint64_t old;
+
+    rnic_msix_enable(r);
+    destroy_async_queue(r);
+    rnic_create_eq(r, &r->async_eq, RNIC_EQ_ASYNC, OLD_VECTOR, 16);
+    make_async_event(c);
+    rnic_expect_async(r, RNIC_AE_TAGGED_INVALID_STAG, c->qp.number);
+    RNIC_UNTIL(r, rnic_msix_fired(r, OLD_VECTOR));
     connection_recycle(c);
-    connection_establish(c, NULL);
-    wire_put_write(c->peer, 1, 0, "x", 1);
-    rnic_expect_async(c->r, RNIC_AE_TAGGED_INVALID_STAG, c->qp.number);
+    second.create_eq.eq_class = RNIC_EQ_ASYNC;
+    second.create_eq.depth = cpu_to_le32(16);
+    second.create_eq.memory.pages = rnic_pages(r, rnic_alloc(r, SIZE), SIZE);
+    second.create_eq.memory.ring_offset[0] =
+        cpu_to_le32(RNIC_QUEUE_RECORD_SIZE);
+    g_assert_cmpuint(rnic_admin(r, &second, NULL), ==, RNIC_ST_EQ_IN_USE);
+    /* Switched off. */
+    destroy_async_queue(r);
+    old = r->async_eq.memory;
+    rnic_mem_read(r, old, left, SIZE);
+    make_async_event(c);
+    rnic_settle(r);
+    g_assert_false(rnic_msix_fired(r, OLD_VECTOR));
+    /* Replaced: what was before is lost, what comes goes there alone. */
+    rnic_create_eq(r, &r->async_eq, RNIC_EQ_ASYNC, NEW_VECTOR, 2);
+    rnic_settle(r);
+    rnic_expect_no_async(r);
+    g_assert_false(rnic_msix_fired(r, NEW_VECTOR));
+    connection_recycle(c);
+    make_async_event(c);
+    rnic_expect_async(r, RNIC_AE_TAGGED_INVALID_STAG, c->qp.number);
+    rnic_expect_no_async(r);
+    RNIC_UNTIL(r, rnic_msix_fired(r, NEW_VECTOR));
+    g_assert_false(rnic_msix_fired(r, OLD_VECTOR));
+    rnic_mem_read(r, old, now, SIZE);
+    g_assert_cmpmem(now, SIZE, left, SIZE);
     connection_free(c);
     rnic_shows("V8.3.3-1 V8.3.3-2 V8.3.3-4 V9.4.2-1 V9.4.2-2");
 }

@@ -204,7 +204,8 @@ void stag_dealloc(Rnic *r, uint32_t stag)
 
 /* ------------------------------------------------------------------- work */
 
-void stag_post_bind(Connection *c, uint64_t wr_id, const StagBind *bind)
+void stag_store_bind(Connection *c, uint64_t wr_id, uint8_t flags,
+                     const StagBind *bind)
 {
     struct {
         struct rnic_sq_wqe head;
@@ -212,7 +213,7 @@ void stag_post_bind(Connection *c, uint64_t wr_id, const StagBind *bind)
     } wqe = {
         .head = {
             .opcode = RNIC_SQ_BIND_MW,
-            .flags = RNIC_WQE_SIGNALED | bind->flags,
+            .flags = flags,
             .units = 1,
             .wr_id = cpu_to_le64(wr_id),
         },
@@ -227,6 +228,11 @@ void stag_post_bind(Connection *c, uint64_t wr_id, const StagBind *bind)
 
     QEMU_BUILD_BUG_ON(sizeof(wqe) != RNIC_SQ_UNIT);
     rnic_store_wqe(c->r, &c->qp, &wqe, 1);
+}
+
+void stag_post_bind(Connection *c, uint64_t wr_id, const StagBind *bind)
+{
+    stag_store_bind(c, wr_id, RNIC_WQE_SIGNALED | bind->flags, bind);
     rnic_ring_sq(c->r, &c->qp);
 }
 
@@ -239,8 +245,8 @@ void stag_post_invalidate(Connection *c, uint64_t wr_id, uint32_t stag)
     rnic_post_send(c->r, &c->qp, &wr);
 }
 
-void stag_post_fast_register(Connection *c, uint64_t wr_id,
-                             const StagRegion *region)
+void stag_store_fast_register(Connection *c, uint64_t wr_id, uint8_t flags,
+                              const StagRegion *region)
 {
     struct {
         struct rnic_sq_wqe head;
@@ -249,7 +255,7 @@ void stag_post_fast_register(Connection *c, uint64_t wr_id,
     } wqe = {
         .head = {
             .opcode = RNIC_SQ_FAST_REGISTER,
-            .flags = RNIC_WQE_SIGNALED,
+            .flags = flags,
             .units = 2,
             .wr_id = cpu_to_le64(wr_id),
         },
@@ -265,6 +271,12 @@ void stag_post_fast_register(Connection *c, uint64_t wr_id,
 
     QEMU_BUILD_BUG_ON(sizeof(wqe) != 2 * RNIC_SQ_UNIT);
     rnic_store_wqe(c->r, &c->qp, &wqe, 2);
+}
+
+void stag_post_fast_register(Connection *c, uint64_t wr_id,
+                             const StagRegion *region)
+{
+    stag_store_fast_register(c, wr_id, RNIC_WQE_SIGNALED, region);
     rnic_ring_sq(c->r, &c->qp);
 }
 

@@ -68,6 +68,12 @@ bool stag_exists(Rnic *r, uint32_t stag);
 uint16_t stag_try_dealloc(Rnic *r, uint32_t stag);
 void stag_dealloc(Rnic *r, uint32_t stag);
 
+/* Work requests with these flags and no others; the producer index does not move. */
+void stag_store_bind(Connection *c, uint64_t wr_id, uint8_t flags,
+                     const StagBind *bind);
+void stag_store_fast_register(Connection *c, uint64_t wr_id, uint8_t flags,
+                              const StagRegion *region);
+
 /* Work requests. Signaled. */
 void stag_post_bind(Connection *c, uint64_t wr_id, const StagBind *bind);
 void stag_post_invalidate(Connection *c, uint64_t wr_id, uint32_t stag);
