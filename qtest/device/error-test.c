@@ -1390,6 +1390,12 @@ static void test_terminate_received(void)
         aeqe = rnic_expect_async(c->r, RNIC_AE_TERMINATE_RECEIVED,
                                  c->qp.number);
         g_assert_cmphex(le16_to_cpu(aeqe.terminate), ==, codes[i]);
+        g_assert_cmpint(aeqe.qp_state, ==, RNIC_QPS_TERMINATE);
+        attr = rnic_query_qp(c->r, &c->qp);
+        g_assert_true(attr.state == RNIC_QPS_TERMINATE ||
+                      attr.state == RNIC_QPS_ERROR);
+        g_assert_cmpint(attr.terminate_origin, ==, 2);
+        g_assert_cmphex(lduw_be_p(attr.terminate), ==, codes[i]);
         /* No Terminate comes back. */
         wire_expect_end(c->peer);
         rnic_wait_qp_state(c->r, &c->qp, RNIC_QPS_ERROR);

@@ -852,6 +852,9 @@ static void test_fast_register(void)
         return;
     }
     region = simple_region(c->r, 4);
+    /* The second page comes first. */
+    region.bus[1] = region.bus[0];
+    region.bus[0] += 4096;
     stag = alloc_stag(c->r, c->r->pd, 4, 9, true);
     attr = query_mr(c->r, stag);
     g_assert_cmpint(attr.valid, ==, 0);
@@ -880,10 +883,19 @@ static void test_fast_register(void)
         g_assert_cmphex(le32_to_cpu(attr.stag), ==, region.stag);
         g_assert_cmphex(le64_to_cpu(attr.va), ==, region.va);
         g_assert_cmphex(le64_to_cpu(attr.length), ==, region.length);
+        if (region.pages > 1) {
+            /* Over the joint of two pages, which do not follow each other. */
+            peer_writes(c, region.stag, region.va + 4094 - region.offset,
+                        "over", 4);
+            rnic_mem_read(c->r, region.bus[0] + 4094, got, 2);
+            g_assert_cmpmem(got, 2, "ov", 2);
+            rnic_mem_read(c->r, region.bus[1], got, 2);
+            g_assert_cmpmem(got, 2, "er", 2);
+        }
         rnic_pattern(data, sizeof(data), i);
         peer_writes(c, region.stag, region.va + region.length - 300, data,
                     300);
-        rnic_mem_read(c->r, region.bus[0] + region.pages * 4096 - 300, got,
+        rnic_mem_read(c->r, region.bus[region.pages - 1] + 4096 - 300, got,
                       300);
         g_assert_cmpmem(got, 300, data, 300);
         peer_reads(c, region.stag, region.va + region.length - 300, got, 300);
@@ -1163,23 +1175,32 @@ static void test_alloc_stag_refused(void)
 
 static void test_invalidate_errors(void)
 {
-    enum { UNKNOWN, KEY, FOREIGN, ZERO, COUNT };
+    enum { UNKNOWN, KEY, FOREIGN, ZERO, SHARED, COUNT };
     static const uint8_t statuses[COUNT] = {
         RNIC_WC_INVALID_STAG, RNIC_WC_INVALID_STAG, RNIC_WC_INVALID_PD,
-        RNIC_WC_INVALID_STAG,
+        RNIC_WC_INVALID_STAG, RNIC_WC_INVALID_STAG,
     };
     Connection *c = privileged_connection(RNIC_FEATURE_LOCAL_INVALIDATE);
+    struct rnic_admin_sqe share = rnic_command(RNIC_ADMIN_REGISTER_SHARED_MR);
+    struct rnic_admin_cqe shared;
     Region foreign;
+    uint8_t got[4];
 
     if (!c) {
         return;
     }
     foreign = simple_region(c->r, 1);
     register_region(c->r, rnic_alloc_pd(c->r), &foreign);
+    share.shared_mr.stag = cpu_to_le32(c->mr.stag);
+    share.shared_mr.pdn = cpu_to_le32(c->r->pd);
+    share.shared_mr.va = cpu_to_le64(c->mr.va);
+    share.shared_mr.access = cpu_to_le32(RNIC_TEST_ACCESS_ALL);
+    g_assert_cmpuint(rnic_admin(c->r, &share, &shared), ==, RNIC_ST_OK);
     for (int i = 0; i < COUNT; i++) {
         uint32_t stag = i == UNKNOWN ? 0x77777700
                       : i == KEY ? c->mr.stag ^ 1
-                      : i == FOREIGN ? foreign.stag : 0;
+                      : i == FOREIGN ? foreign.stag
+                      : i == SHARED ? le32_to_cpu(shared.number) : 0;
 
         store_invalidate(c, 5, stag, 0);
         rnic_ring_sq(c->r, &c->qp);
@@ -1191,6 +1212,10 @@ static void test_invalidate_errors(void)
         connection_recycle(c);
         connection_establish(c, &privileged);
     }
+    /* The shared one is as good as before. */
+    peer_writes(c, le32_to_cpu(shared.number), c->mr.va, "good", 4);
+    peer_reads(c, le32_to_cpu(shared.number), c->mr.va, got, 4);
+    g_assert_cmpmem(got, 4, "good", 4);
     connection_free(c);
     rnic_shows("V7.2-4 V9.3.1.1-21 V8.1.2.3.3-2");
 }
@@ -1364,6 +1389,31 @@ static void test_send_invalidate_out(void)
     rnic_shows("R4.1-2 R3.2-2 R5.3-10 V8.1.2.1-4 V9.3.1.1-9 V9.3.1.1-8");
 }
 
+/* "payload!" in two segments: until the last one is there, nothing is invalidated. */
+static void put_invalidate_in_pieces(Connection *c, bool solicited,
+                                     const Region *region)
+{
+    WireSegment segment = {
+        .opcode = solicited ? WIRE_SEND_SE_INVALIDATE : WIRE_SEND_INVALIDATE,
+        .ddp_version = 1, .rdmap_version = 1, .stag = region->stag,
+        .msn = c->peer->send_msn, .length = 5, .payload = (uint8_t *)"paylo",
+    };
+    uint8_t got[5];
+
+    wire_put_segment(c->peer, &segment);
+    RNIC_UNTIL(c->r, (connection_peek(c, 0, got, 5),
+                      memcmp(got, "paylo", 5) == 0));
+    rnic_settle(c->r);
+    rnic_expect_no_cqe(c->r, &c->recv_cq);
+    g_assert_cmpint(query_mr(c->r, region->stag).valid, ==, 1);
+    segment.last = true;
+    segment.mo = 5;
+    segment.length = 3;
+    segment.payload = (uint8_t *)"ad!";
+    wire_put_segment(c->peer, &segment);
+    c->peer->send_msn++;
+}
+
 static void test_send_invalidate_in(void)
 {
     Connection *c = connection_new(NULL);
@@ -1379,11 +1429,10 @@ static void test_send_invalidate_in(void)
         Region region = simple_region(c->r, 1);
 
         register_region(c->r, c->r->pd, &region);
+        connection_fill(c, 0, "........", 8);
         connection_recv(c, se, 0, 8);
         peer_writes(c, region.stag, region.va, "x", 1);
-        wire_put_send(c->peer, se ? WIRE_SEND_SE_INVALIDATE
-                                  : WIRE_SEND_INVALIDATE, region.stag,
-                      "payload!", 8);
+        put_invalidate_in_pieces(c, se, &region);
         cqe = rnic_expect_cqe(c->r, &c->recv_cq, se, RNIC_WC_SUCCESS);
         g_assert_cmphex(cqe.flags & RNIC_CQE_INVALIDATED, !=, 0);
         g_assert_cmphex(le32_to_cpu(cqe.stag), ==, region.stag);
@@ -1507,6 +1556,37 @@ static void test_send_invalidate_errors(void)
 
 /* --------------------------------------------------------------- STag zero */
 
+/* Even of a privileged QP it is no sink of a Read, and nothing at the peer. */
+static void stag_zero_is_local(Connection *c, uint64_t buffer)
+{
+    static const struct {
+        uint8_t opcode;
+        bool sink, remote;
+    } cases[] = {
+        { RNIC_SQ_RDMA_READ, .sink = true },
+        { RNIC_SQ_RDMA_READ_INVALIDATE, .sink = true },
+        { RNIC_SQ_RDMA_READ, .remote = true },
+        { RNIC_SQ_RDMA_READ_INVALIDATE, .remote = true },
+        { RNIC_SQ_RDMA_WRITE, .remote = true },
+    };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        RnicWr wr = connection_wr(c, cases[i].opcode, 9, 0, 8);
+
+        wr.remote_stag = cases[i].remote ? 0 : CONNECTION_REMOTE_STAG;
+        wr.remote_to = buffer;
+        if (cases[i].sink) {
+            wr.sge[0].stag = 0;
+            wr.sge[0].to = cpu_to_le64(buffer);
+        }
+        rnic_post_send(c->r, &c->qp, &wr);
+        wire_expect_terminate(c->peer, 0);
+        rnic_expect_cqe(c->r, &c->send_cq, 9, RNIC_WC_INVALID_STAG);
+        connection_recycle(c);
+        connection_establish(c, &privileged);
+    }
+}
+
 static void test_stag_zero(void)
 {
     Connection *c = privileged_connection(RNIC_FEATURE_STAG_ZERO);
@@ -1534,6 +1614,16 @@ static void test_stag_zero(void)
     rnic_mem_read(c->r, buffer + 3, got, 8);
     g_assert_cmpmem(got, 8, "lacisyhp", 8);
 
+    wr.opcode = RNIC_SQ_RDMA_WRITE;
+    wr.remote_stag = CONNECTION_REMOTE_STAG;
+    rnic_post_send(c->r, &c->qp, &wr);
+    connection_get_write(c, 0, got, 8);
+    g_assert_cmpmem(got, 8, "lacisyhp", 8);
+    rnic_expect_cqe(c->r, &c->send_cq, 0, RNIC_WC_SUCCESS);
+    wr.opcode = RNIC_SQ_SEND;
+    wr.remote_stag = 0;
+    stag_zero_is_local(c, buffer);
+
     /* No key goes with it. */
     wr.sge[0].stag = cpu_to_le32(1);
     rnic_post_send(c->r, &c->qp, &wr);
@@ -1544,6 +1634,7 @@ static void test_stag_zero(void)
     /* Nor is it for the peer. */
     wire_put_write(c->peer, 0, buffer, "intruder", 8);
     wire_expect_terminate(c->peer, 0x1100);
+    rnic_expect_async(c->r, RNIC_AE_TAGGED_INVALID_STAG, c->qp.number);
     rnic_mem_read(c->r, buffer + 3, got, 8);
     g_assert_cmpmem(got, 8, "lacisyhp", 8);
     connection_recycle(c);
@@ -1553,6 +1644,7 @@ static void test_stag_zero(void)
     wire_get_read_request(c->peer, 1, &read);
     wire_put_read_response(c->peer, 0, buffer, "intruder", 8);
     wire_expect_terminate(c->peer, 0x1100);
+    rnic_expect_async(c->r, RNIC_AE_TAGGED_INVALID_STAG, c->qp.number);
     rnic_expect_cqe(c->r, &c->send_cq, 3, RNIC_WC_FLUSHED);
     rnic_mem_read(c->r, buffer + 3, got, 8);
     g_assert_cmpmem(got, 8, "lacisyhp", 8);
@@ -1585,7 +1677,7 @@ static void test_stag_zero(void)
     g_assert_cmpmem(got, 8, "lacisyhp", 8);
     connection_free(c);
     rnic_shows("V7.2.1-1 V7.2.1-3 V7.2.1-5 V7.2.1-6 V7.2.1-8 V7.2.1-13 "
-               "V8.1.3.2.1-1 V8.1.3.2.1-4");
+               "V8.1.3.2.1-1 V8.1.3.2.1-2 V8.1.3.2.1-3 V8.1.3.2.1-4");
 }
 
 int main(int argc, char **argv)

@@ -706,6 +706,9 @@ static void test_bind_errors(void)
 
 static void test_window_as_sge(void)
 {
+    static const uint8_t sources[] = {
+        RNIC_SQ_SEND, RNIC_SQ_SEND_INVALIDATE, RNIC_SQ_RDMA_WRITE,
+    };
     World w;
     StagBind bind;
     StagRegion shared;
@@ -718,9 +721,9 @@ static void test_window_as_sge(void)
     sge = (struct rnic_sge) { .stag = cpu_to_le32(bind.mw),
                               .to = cpu_to_le64(bind.va),
                               .length = cpu_to_le32(8) };
-    for (int write = 0; write < 2; write++) {
-        RnicWr wr = { .opcode = write ? RNIC_SQ_RDMA_WRITE : RNIC_SQ_SEND,
-                      .num_sge = 1, .sge = { sge }, .remote_stag = 9 };
+    for (unsigned i = 0; i < G_N_ELEMENTS(sources); i++) {
+        RnicWr wr = { .opcode = sources[i], .num_sge = 1, .sge = { sge },
+                      .remote_stag = 9 };
 
         rnic_post_send(w.r, &w.c->qp, &wr);
         wire_expect_terminate(w.c->peer, 0);
@@ -1713,7 +1716,7 @@ static void test_twice(void)
     stag_peer_write_refused(w.c, fast.stag, again.va, 1, 0x1101);
     stag_dealloc(w.r, fast.stag);
     world_cleanup(&w);
-    rnic_shows("V9.5.2-14");
+    rnic_shows("V8.2.2.1-9 V9.5.2-14");
 }
 
 /* A window over memory that a Fast-Register or shared STag names. */
