@@ -250,6 +250,132 @@ static void test_all_messages(void)
     rnic_shows("V6.2.2-3");
 }
 
+static void post_five(Connection *c, RnicSrq *srq)
+{
+    for (uint64_t i = 0; i < 5; i++) {
+        struct rnic_sge sge = rnic_sge(&c->mr, 100 * i, 100);
+
+        if (srq) {
+            rnic_post_srq_recv(c->r, srq, 40 + i, 1, &sge);
+        } else {
+            rnic_post_recv(c->r, &c->qp, 40 + i, 1, &sge);
+        }
+    }
+}
+
+/* Of five receives three messages of a kind take three; the other two are left. */
+static void check_receives_used(Connection *c, RnicSrq *srq, uint8_t opcode)
+{
+    static const uint32_t lengths[] = { 0, 100, 1 };
+    bool invalidate = opcode == WIRE_SEND_INVALIDATE ||
+                      opcode == WIRE_SEND_SE_INVALIDATE;
+    uint8_t data[100];
+
+    rnic_pattern(data, sizeof(data), opcode);
+    post_five(c, srq);
+    for (unsigned i = 0; i < G_N_ELEMENTS(lengths); i++) {
+        StagRegion region = stag_region(c->r, 1);
+        struct rnic_cqe cqe;
+
+        stag_register(c->r, &region);
+        wire_put_send(c->peer, opcode, invalidate ? region.stag : 0, data,
+                      lengths[i]);
+        cqe = rnic_expect_cqe(c->r, &c->recv_cq, 40 + i, RNIC_WC_SUCCESS);
+        g_assert_cmpuint(le32_to_cpu(cqe.byte_len), ==, lengths[i]);
+        stag_dealloc(c->r, region.stag);
+    }
+    rnic_settle(c->r);
+    rnic_expect_no_cqe(c->r, &c->recv_cq);
+    for (unsigned i = 3; i < 5; i++) {
+        wire_put_send(c->peer, WIRE_SEND, 0, data, 7);
+        rnic_expect_cqe(c->r, &c->recv_cq, 40 + i, RNIC_WC_SUCCESS);
+    }
+    rnic_expect_no_cqe(c->r, &c->recv_cq);
+}
+
+/* Each Send takes one receive, of whatever kind and length it is. */
+static void test_receives_used(void)
+{
+    static const uint8_t opcodes[] = {
+        WIRE_SEND, WIRE_SEND_SE, WIRE_SEND_INVALIDATE,
+        WIRE_SEND_SE_INVALIDATE,
+    };
+    Rnic *r = rnic_boot_up(",mpa-rtr=off");
+    RnicSrqInit init = rnic_srq_default(r);
+    RnicSrq srq;
+
+    rnic_create_srq(r, &srq, &init);
+    for (int shared = 0; shared < 2; shared++) {
+        const ConnectionOptions options = { .srq = shared ? &srq : NULL };
+        Connection *c = connection_prepare_on(r, &options);
+
+        connection_establish(c, &options);
+        for (unsigned i = 0; i < G_N_ELEMENTS(opcodes); i++) {
+            check_receives_used(c, shared ? &srq : NULL, opcodes[i]);
+        }
+        rnic_expect_no_async(r);
+        connection_recycle(c);
+        connection_free_second(c);
+    }
+    rnic_quit(r);
+    rnic_shows("V8.1.2.1-1");
+}
+
+/*
+ * The sink of a Read is another thing when its response comes: for it as for a Write
+ * it is what it is then that counts.
+ */
+static void test_sink_changed(void)
+{
+    enum { GONE, INVALIDATED, OTHER_PD, NO_RIGHT, WAYS };
+    static const struct {
+        uint16_t event, code;
+    } expected[WAYS] = {
+        [GONE] = { RNIC_AE_TAGGED_INVALID_STAG, 0x1100 },
+        [INVALIDATED] = { RNIC_AE_TAGGED_INVALID_STAG, 0x1100 },
+        [OTHER_PD] = { RNIC_AE_TAGGED_INVALID_PD, 0x1102 },
+        [NO_RIGHT] = { RNIC_AE_TAGGED_ACCESS, 0x1102 },
+    };
+    Connection *c = connection_new(&stag_options);
+    uint32_t pd = rnic_alloc_pd(c->r);
+
+    for (int way = 0; way < WAYS; way++) {
+        StagRegion sink = stag_region(c->r, 1);
+        RnicWr wr = connection_wr(c, RNIC_SQ_RDMA_READ, 5, 0, 8);
+        uint8_t got[8];
+        WireRead read;
+
+        stag_register(c->r, &sink);
+        wr.sge[0].stag = cpu_to_le32(sink.stag);
+        wr.sge[0].to = cpu_to_le64(sink.va);
+        rnic_post_send(c->r, &c->qp, &wr);
+        wire_get_read_request(c->peer, 1, &read);
+        if (way == GONE) {
+            stag_dealloc(c->r, sink.stag);
+        } else if (way == INVALIDATED) {
+            stag_post_invalidate(c, 6, sink.stag);
+            RNIC_UNTIL(c->r, !stag_query_mr(c->r, sink.stag).valid);
+        } else {
+            sink.pd = way == OTHER_PD ? pd : sink.pd;
+            sink.access = RNIC_ACCESS_LOCAL_READ | RNIC_ACCESS_LOCAL_WRITE |
+                          (way == OTHER_PD ? RNIC_ACCESS_REMOTE_WRITE : 0);
+            g_assert_cmpuint(stag_try_reregister(c->r, &sink, STAG_CHANGE_ALL),
+                             ==, RNIC_ST_OK);
+            g_assert_cmphex(sink.stag, ==, read.sink_stag);
+        }
+        wire_put_read_response(c->peer, read.sink_stag, read.sink_to,
+                               "intruder", 8);
+        wire_expect_terminate(c->peer, expected[way].code);
+        rnic_expect_async(c->r, expected[way].event, c->qp.number);
+        rnic_expect_cqe(c->r, &c->send_cq, 5, RNIC_WC_FLUSHED);
+        rnic_mem_read(c->r, sink.bus[0], got, 8);
+        g_assert_cmpmem(got, 8, "\0\0\0\0\0\0\0", 8);
+        stag_reconnect(c);
+    }
+    connection_free(c);
+    rnic_shows("V8.3.3-11");
+}
+
 /* The stream ends within a response: an error, and nothing beside the sink. */
 static void test_response_cut(void)
 {
@@ -835,6 +961,8 @@ int main(int argc, char **argv)
     qtest_add_func("rnic/visibility/revoked", test_revoked);
     qtest_add_func("rnic/visibility/write-read-write", test_write_read_write);
     qtest_add_func("rnic/visibility/all-messages", test_all_messages);
+    qtest_add_func("rnic/visibility/receives-used", test_receives_used);
+    qtest_add_func("rnic/visibility/sink-changed", test_sink_changed);
     qtest_add_func("rnic/visibility/arm-loses-nothing",
                    test_arm_loses_nothing);
     qtest_add_func("rnic/visibility/cq-destroyed", test_cq_destroyed);
