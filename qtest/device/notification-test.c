@@ -71,6 +71,49 @@ static void test_not_polled(void)
     rnic_shows("V8.2.4-1 V8.2.5-6 V8.2.5-7 V8.2.5-15");
 }
 
+/* Of what is not signaled nobody is told, whatever it is; of the next that is. */
+static void test_unsignaled(void)
+{
+    static const uint8_t opcodes[] = {
+        RNIC_SQ_SEND, RNIC_SQ_SEND_INVALIDATE, RNIC_SQ_RDMA_WRITE,
+        RNIC_SQ_RDMA_READ, RNIC_SQ_LOCAL_INVALIDATE,
+    };
+    Connection *c = connection_new(&(ConnectionOptions) { .one_cq = true });
+
+    arm(c, RNIC_ARM_NEXT);
+    for (unsigned i = 0; i <= G_N_ELEMENTS(opcodes); i++) {
+        bool last = i == G_N_ELEMENTS(opcodes);
+        RnicWr wr = connection_wr(c, last ? RNIC_SQ_SEND : opcodes[i], i, 0,
+                                  MESSAGE);
+        WireSegment segment;
+
+        wr.flags = last ? RNIC_WQE_SIGNALED : 0;
+        if (wr.opcode == RNIC_SQ_LOCAL_INVALIDATE) {
+            RnicMr mr;
+
+            rnic_create_mr(c->r, &mr, c->r->pd, 64, RNIC_TEST_ACCESS_ALL);
+            wr.num_sge = 0;
+            wr.invalidate_stag = mr.stag;
+            rnic_post_send(c->r, &c->qp, &wr);
+            RNIC_UNTIL(c->r, !stag_query_mr(c->r, mr.stag).valid);
+        } else {
+            rnic_post_send(c->r, &c->qp, &wr);
+            wire_get_segment(c->peer, &segment);
+            if (segment.opcode == WIRE_READ_REQUEST) {
+                wire_put_read_response(c->peer, ldl_be_p(segment.payload),
+                                       ldq_be_p(segment.payload + 4),
+                                       "response", MESSAGE);
+            }
+            g_free(segment.payload);
+        }
+        expect_events(c, last);
+    }
+    rnic_expect_cqe(c->r, &c->send_cq, G_N_ELEMENTS(opcodes), RNIC_WC_SUCCESS);
+    rnic_expect_no_cqe(c->r, &c->send_cq);
+    connection_free(c);
+    rnic_shows("V8.2.5-11");
+}
+
 /* ------------------------------------------------- errors, to solicited mode */
 
 enum { SQ_FAILS, SQ_FLUSHED, RQ_FAILS, RQ_FLUSHED, WAYS };
@@ -139,6 +182,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     qtest_add_func("rnic/notification/not-polled", test_not_polled);
+    qtest_add_func("rnic/notification/unsignaled", test_unsignaled);
     qtest_add_func("rnic/notification/errors", test_errors);
     return g_test_run();
 }
