@@ -4,9 +4,39 @@
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
 #include "qemu/osdep.h"
+#include <poll.h>
 #include "qemu/bswap.h"
 
 #include "tests/qtest/rnic/lib/connection.h"
+#include "tests/qtest/rnic/lib/resize.h"
+
+/* Of a peer that has not closed: recv() does not tell of a reset behind a FIN. */
+static bool was_reset(WirePeer *peer)
+{
+    struct pollfd p = { .fd = peer->fd };
+
+    return poll(&p, 1, 0) == 1 && (p.revents & POLLHUP);
+}
+
+static void assert_no_stream(Connection *c)
+{
+    g_assert_cmphex(rnic_query_qp(c->r, &c->qp).llp_stream, ==, 0);
+}
+
+/* The first messages of a new stream, both ways. */
+static void assert_serves(Connection *c)
+{
+    uint8_t got[8];
+
+    connection_post(c, RNIC_SQ_SEND, 0x5f, 0, 8);
+    wire_get_send(c->peer, WIRE_SEND, 1, got, 8);
+    rnic_expect_cqe(c->r, &c->send_cq, 0x5f, RNIC_WC_SUCCESS);
+    connection_recv(c, 0x5e, 64, 8);
+    wire_put_send(c->peer, WIRE_SEND, 0, "received", 8);
+    rnic_expect_cqe(c->r, &c->recv_cq, 0x5e, RNIC_WC_SUCCESS);
+    connection_peek(c, 64, got, 8);
+    g_assert_cmpmem(got, 8, "received", 8);
+}
 
 /* ------------------------------------------------------------- the 25 pairs */
 
@@ -26,6 +56,47 @@ static void go_to(Connection *c, uint8_t state)
         }
     }
     g_assert_cmpint(rnic_qp_state(c->r, &c->qp), ==, state);
+}
+
+/*
+ * @state to itself with attributes, or attributes alone: refused, and nothing is
+ * different afterwards.
+ */
+static void check_attributes_refused(Connection *c, uint8_t state,
+                                     uint16_t status)
+{
+    static const uint32_t masks[] = {
+        RNIC_QP_MODIFY_ORD, RNIC_QP_MODIFY_IRD, RNIC_QP_MODIFY_ENABLES,
+        RNIC_QP_MODIFY_STATE | RNIC_QP_MODIFY_ORD,
+        RNIC_QP_MODIFY_STATE | RNIC_QP_MODIFY_ENABLES,
+    };
+    struct rnic_qp_attr before, after;
+    RnicQp next;
+
+    go_to(c, state);
+    before = rnic_query_qp(c->r, &c->qp);
+    for (unsigned i = 0; i <= G_N_ELEMENTS(masks); i++) {
+        struct rnic_admin_sqe sqe = rnic_command(RNIC_ADMIN_MODIFY_QP);
+
+        if (i == G_N_ELEMENTS(masks)) {
+            sqe = resize_qp_command(c->r, &c->qp, 128, 128, &next);
+        } else {
+            sqe.modify_qp.qpn = cpu_to_le32(c->qp.number);
+            sqe.modify_qp.mask = cpu_to_le32(masks[i]);
+            sqe.modify_qp.next_state = state;
+            sqe.modify_qp.ord = cpu_to_le16(1);
+            sqe.modify_qp.ird = cpu_to_le16(1);
+            sqe.modify_qp.enables = cpu_to_le32(RNIC_QP_ENABLE_READ);
+        }
+        g_assert_cmpuint(rnic_admin(c->r, &sqe, NULL), ==,
+                         state == RNIC_QPS_ERROR &&
+                         i < G_N_ELEMENTS(masks) &&
+                         (masks[i] & RNIC_QP_MODIFY_STATE)
+                         ? RNIC_ST_INVALID_STATE_CHANGE : status);
+        after = rnic_query_qp(c->r, &c->qp);
+        g_assert_cmpmem(&after, sizeof(after), &before, sizeof(before));
+    }
+    connection_recycle(c);
 }
 
 static void test_matrix(void)
@@ -71,6 +142,12 @@ static void test_matrix(void)
             connection_recycle(c);
         }
     }
+    check_attributes_refused(c, RNIC_QPS_CLOSING,
+                             RNIC_ST_INVALID_STATE_CHANGE);
+    check_attributes_refused(c, RNIC_QPS_TERMINATE,
+                             RNIC_ST_INVALID_STATE_CHANGE);
+    check_attributes_refused(c, RNIC_QPS_ERROR,
+                             RNIC_ST_CANNOT_CHANGE_ATTRIBUTE);
     connection_free(c);
     rnic_shows("V6.2-1 V6.2-2 V6.2.1-1 V6.2.1-4 V6.2.2-4 V6.2.3-12 V6.2.4-10 "
                "V6.2.5-2 V6.1.3-11 V9.2.5.3-3");
@@ -261,6 +338,22 @@ static uint8_t close_succeeds(Connection *c)
     return cqe.qp.state;
 }
 
+/* The event comes before Idle, once; there is no stream, and nothing else comes. */
+static void expect_close_complete(Connection *c)
+{
+    struct rnic_aeqe aeqe = rnic_expect_async(
+        c->r, RNIC_AE_LLP_CLOSE_COMPLETE, c->qp.number);
+
+    g_assert_cmpint(aeqe.resource, ==, RNIC_RESOURCE_QP);
+    g_assert_cmpint(aeqe.qp_state, ==, RNIC_QPS_CLOSING);
+    expect_disconnected(c, 0);
+    g_assert_cmpint(rnic_qp_state(c->r, &c->qp), ==, RNIC_QPS_IDLE);
+    assert_no_stream(c);
+    rnic_expect_no_async(c->r);
+    rnic_expect_no_cqe(c->r, &c->send_cq);
+    rnic_expect_no_cqe(c->r, &c->recv_cq);
+}
+
 /* The guest closes. */
 static void test_close(void)
 {
@@ -273,14 +366,16 @@ static void test_close(void)
         g_assert_cmpint(close_succeeds(c), ==, RNIC_QPS_CLOSING);
         g_assert_cmpint(wire_end(c->peer), ==, WIRE_FIN);
         expect_flushed_receives(c, receives);
+        rnic_settle(c->r);
         rnic_expect_no_async(c->r);
         g_assert_cmpint(rnic_qp_state(c->r, &c->qp), ==, RNIC_QPS_CLOSING);
+        g_assert_false(was_reset(c->peer));
         wire_shutdown(c->peer);
-        rnic_expect_async(c->r, RNIC_AE_LLP_CLOSE_COMPLETE, c->qp.number);
-        expect_disconnected(c, 0);
-        g_assert_cmpint(rnic_qp_state(c->r, &c->qp), ==, RNIC_QPS_IDLE);
-        g_assert_cmphex(rnic_query_qp(c->r, &c->qp).llp_stream, ==, 0);
-        rnic_expect_no_async(c->r);
+        expect_close_complete(c);
+        connection_recycle(c);
+        /* The QP is as good as new. */
+        connection_establish(c, NULL);
+        assert_serves(c);
         connection_recycle(c);
     }
     connection_free(c);
@@ -339,15 +434,12 @@ static void test_peer_close(void)
         g_assert_cmphex(le32_to_cpu(event.qpn), ==, c->qp.number);
         g_assert_cmphex(le64_to_cpu(event.cookie), ==, CONNECTION_COOKIE);
         g_assert_cmpint(wire_end(c->peer), ==, WIRE_FIN);
-        rnic_expect_async(c->r, RNIC_AE_LLP_CLOSE_COMPLETE, c->qp.number);
         expect_flushed_receives(c, receives);
-        expect_disconnected(c, 0);
-        g_assert_cmpint(rnic_qp_state(c->r, &c->qp), ==, RNIC_QPS_IDLE);
-        rnic_expect_no_async(c->r);
+        expect_close_complete(c);
         connection_recycle(c);
     }
     connection_free(c);
-    rnic_shows("V6.2.2.2-1 V9.5.3-2");
+    rnic_shows("V6.2.2.2-1 V6.2.5-11 V6.6.2.1-1 V9.5.3-2");
 }
 
 /*
@@ -506,7 +598,6 @@ static void test_ways_out(void)
         [OWN_TERMINATE] = { 0, true },
     };
     Connection *c = connection_prepare(NULL);
-    uint8_t got[8];
 
     for (int way = 0; way < COUNT; way++) {
         RnicWr wr = connection_wr(c, way == BAD_WORK ? RNIC_SQ_SEND
@@ -514,6 +605,7 @@ static void test_ways_out(void)
                                   0, 8);
         bool clean = way == CLOSE || way == OWN_CLOSE;
         WireSegment segment;
+        WireEnd end = WIRE_RST;
         bool seen = false;
 
         connection_establish(c, NULL);
@@ -552,11 +644,13 @@ static void test_ways_out(void)
         default:
             wire_shutdown(c->peer);
         }
-        while (c->peer && wire_end(c->peer) == WIRE_DATA) {
+        while (c->peer && (end = wire_end(c->peer)) == WIRE_DATA) {
             wire_get_segment(c->peer, &segment);
             seen |= segment.opcode == WIRE_TERMINATE;
             g_free(segment.payload);
         }
+        g_assert_cmpint(end, ==, way == ABORT || way == RESET ? WIRE_RST
+                                                              : WIRE_FIN);
         if (way == PEER_TERMINATE || way == BAD_WRITE || way == BAD_WORK ||
             way == OWN_CLOSE || way == OWN_TERMINATE) {
             wire_shutdown(c->peer);
@@ -573,6 +667,7 @@ static void test_ways_out(void)
         rnic_settle(c->r);
         rnic_expect_no_async(c->r);
         g_assert_cmpint(seen, ==, ways[way].terminate);
+        assert_no_stream(c);
         g_assert_cmpint(rnic_query_qp(c->r, &c->qp).terminate_origin == 1, ==,
                         ways[way].terminate);
         if (!clean) {
@@ -582,50 +677,80 @@ static void test_ways_out(void)
             rnic_expect_cqe(c->r, &c->send_cq, 2, RNIC_WC_FLUSHED);
         }
         expect_flushed_receives(c, 3);
+        rnic_expect_no_cqe(c->r, &c->send_cq);
+        rnic_expect_no_cqe(c->r, &c->recv_cq);
         connection_recycle(c);
         connection_establish(c, NULL);
-        connection_post(c, RNIC_SQ_SEND, 3, 0, 8);
-        wire_get_send(c->peer, WIRE_SEND, 1, got, 8);
-        rnic_expect_cqe(c->r, &c->send_cq, 3, RNIC_WC_SUCCESS);
+        assert_serves(c);
         connection_recycle(c);
     }
     connection_free(c);
-    rnic_shows("V6.2.2.2-3 V6.4-13 V6.6.2-1 V6.6.2.2-2 R6.2-1");
+    rnic_shows("V6.2.2.2-3 V6.2.2.4-4 V6.2.3-9 V6.2.4-1 V6.4-13 V6.6.2-1 "
+               "V6.6.2.2-2 R6.2-1");
 }
 
-/* Work in a close: there before, and posted into it. */
+/*
+ * What an error in Closing leads to, in this order: a reset and no stream, Error, the
+ * event; once, and without a Terminate.
+ */
+static void expect_bad_close(Connection *c, uint16_t event)
+{
+    struct rnic_aeqe aeqe = rnic_expect_async(c->r, event, c->qp.number);
+
+    g_assert_cmpint(aeqe.resource, ==, RNIC_RESOURCE_QP);
+    g_assert_cmpint(aeqe.qp_state, ==, RNIC_QPS_ERROR);
+    g_assert_cmphex(aeqe.terminate, ==, 0);
+    g_assert_cmpint(rnic_qp_state(c->r, &c->qp), ==, RNIC_QPS_ERROR);
+    assert_no_stream(c);
+    if (c->peer) {
+        RNIC_UNTIL(c->r, was_reset(c->peer));
+    }
+    expect_disconnected(c, 0);
+    rnic_expect_no_async(c->r);
+    g_assert_cmpint(rnic_query_qp(c->r, &c->qp).terminate_origin, ==, 0);
+}
+
+/* What is under way when a close begins, or is posted into it. */
 static void check_close_with_work(void)
 {
-    for (int late = 0; late < 2; late++) {
+    enum { READ_OUT, READ_IN, LATE, COUNT };
+    enum { LARGE = 16 * 1024 * 1024 };
+
+    for (int kind = 0; kind < COUNT; kind++) {
         Connection *c = connection_new(NULL);
-        struct rnic_aeqe aeqe;
         WireRead read;
+        RnicMr mr;
 
         post_receives(c, 2);
-        if (!late) {
+        if (kind == READ_OUT) {
             connection_post(c, RNIC_SQ_RDMA_READ, 1, 0, 8);
             wire_get_read_request(c->peer, 1, &read);
+        } else if (kind == READ_IN) {
+            rnic_create_mr(c->r, &mr, c->r->pd, LARGE, RNIC_TEST_ACCESS_ALL);
+            wire_put_read_request(c->peer, &(WireRead) {
+                .size = LARGE, .source_stag = mr.stag, .source_to = mr.va });
+            g_assert_cmpint(wire_end(c->peer), ==, WIRE_DATA);
         }
         g_assert_cmpuint(rnic_modify_qp_state(c->r, &c->qp,
                                               RNIC_QPS_CLOSING), ==,
                          RNIC_ST_OK);
-        if (late) {
+        if (kind == LATE) {
             g_assert_cmpint(wire_end(c->peer), ==, WIRE_FIN);
             expect_flushed_receives(c, 2);
             g_assert_cmpint(rnic_qp_state(c->r, &c->qp), ==,
                             RNIC_QPS_CLOSING);
             connection_post(c, RNIC_SQ_SEND, 1, 0, 8);
         }
-        aeqe = rnic_expect_async(c->r, RNIC_AE_BAD_CLOSE, c->qp.number);
-        g_assert_cmpint(aeqe.qp_state, ==, RNIC_QPS_ERROR);
-        g_assert_cmpint(rnic_qp_state(c->r, &c->qp), ==, RNIC_QPS_ERROR);
-        rnic_expect_cqe(c->r, &c->send_cq, 1, RNIC_WC_FLUSHED);
-        if (!late) {
+        expect_bad_close(c, RNIC_AE_BAD_CLOSE);
+        if (kind != READ_IN) {
+            wire_expect_end(c->peer);
+            rnic_expect_cqe(c->r, &c->send_cq, 1, RNIC_WC_FLUSHED);
+        }
+        if (kind != LATE) {
             expect_flushed_receives(c, 2);
         }
-        expect_disconnected(c, 0);
-        /* No Terminate. */
-        wire_expect_end(c->peer);
+        rnic_expect_no_cqe(c->r, &c->send_cq);
+        rnic_expect_no_cqe(c->r, &c->recv_cq);
         connection_free(c);
     }
 }
@@ -707,32 +832,55 @@ static void test_close_with_work(void)
     rnic_shows("V6.2.2.2-5 V6.2.5-6 V6.2.5-10");
 }
 
-/* A segment, or a Terminate, that arrives in Closing. */
+/* What arrives in Closing: none of it is done. */
+static void put_into_close(Connection *c, uint8_t opcode)
+{
+    switch (opcode) {
+    case WIRE_TERMINATE:
+        wire_put_terminate(c->peer, 0x0207);
+        break;
+    case WIRE_SEND:
+        wire_put_send(c->peer, WIRE_SEND, 0, "intruder", 8);
+        break;
+    case WIRE_READ_REQUEST:
+        wire_put_read_request(c->peer, &(WireRead) {
+            .size = 8, .source_stag = c->mr.stag, .source_to = c->mr.va });
+        break;
+    default:
+        wire_put_write(c->peer, c->mr.stag, c->mr.va, "intruder", 8);
+    }
+}
+
 static void test_close_with_data(void)
 {
-    for (int terminate = 0; terminate < 2; terminate++) {
+    static const uint8_t opcodes[] = {
+        WIRE_WRITE, WIRE_SEND, WIRE_READ_REQUEST, WIRE_TERMINATE,
+    };
+    g_autofree uint8_t *before = g_malloc0(CONNECTION_MR_SIZE);
+    g_autofree uint8_t *after = g_malloc(CONNECTION_MR_SIZE);
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(opcodes); i++) {
         Connection *c = connection_new(NULL);
 
+        post_receives(c, 2);
         g_assert_cmpuint(rnic_modify_qp_state(c->r, &c->qp,
                                               RNIC_QPS_CLOSING), ==,
                          RNIC_ST_OK);
         g_assert_cmpint(wire_end(c->peer), ==, WIRE_FIN);
-        if (terminate) {
-            wire_put_terminate(c->peer, 0x0207);
-        } else {
-            wire_put_write(c->peer, c->mr.stag, c->mr.va, "intruder", 8);
-        }
-        rnic_wait_qp_state(c->r, &c->qp, RNIC_QPS_ERROR);
-        rnic_expect_async(c->r, RNIC_AE_BAD_CLOSE, c->qp.number);
-        g_assert_cmphex(rnic_mem_read32(c->r, c->mr.bus), ==, 0);
-        expect_disconnected(c, 0);
-        /* Reset or closed, and no Terminate. */
+        put_into_close(c, opcodes[i]);
+        /* No Terminate, no response; the peer's Terminate is not kept. */
+        expect_bad_close(c, RNIC_AE_BAD_CLOSE);
         wire_expect_end(c->peer);
+        expect_flushed_receives(c, 2);
+        rnic_expect_no_cqe(c->r, &c->recv_cq);
+        rnic_expect_no_cqe(c->r, &c->send_cq);
+        connection_peek(c, 0, after, CONNECTION_MR_SIZE);
+        g_assert_cmpmem(after, CONNECTION_MR_SIZE, before, CONNECTION_MR_SIZE);
         connection_free(c);
     }
     check_close_with_work();
     check_close_with_inbound_read();
-    rnic_shows("V6.2.5-1 V6.2.5-7 V6.2.5-8 V8.3.3-12 V9.5.3-21");
+    rnic_shows("V6.2.5-1 V6.2.5-7 V6.2.5-8 V6.2.5-10 V8.3.3-12 V9.5.3-21");
 }
 
 /* The peer dies, or says nothing. */
@@ -747,165 +895,265 @@ static void test_close_lost(void)
                          RNIC_ST_OK);
         expect_flushed_receives(c, 1);
         if (silent) {
-            rnic_pass_time(c->r, 15);
+            rnic_pass_time(c->r, 5);
+            g_assert_cmpint(rnic_qp_state(c->r, &c->qp), ==,
+                            RNIC_QPS_CLOSING);
+            rnic_expect_no_async(c->r);
+            rnic_pass_time(c->r, 10);
         } else {
             wire_abort(c->peer);
             c->peer = NULL;
         }
-        rnic_expect_async(c->r, RNIC_AE_LLP_LOST, c->qp.number);
-        g_assert_cmpint(rnic_qp_state(c->r, &c->qp), ==, RNIC_QPS_ERROR);
-        expect_disconnected(c, 0);
+        expect_bad_close(c, RNIC_AE_LLP_LOST);
         connection_free(c);
     }
-    rnic_shows("V6.2.5-9");
+    rnic_shows("V6.2.5-9 V6.2.5-10");
 }
 
 /* ---------------------------------------------------------------- Terminate */
 
-static void test_terminate(void)
+/* Of @attr: whose Terminate it is, and its octets. */
+static void assert_terminate_kept(const struct rnic_qp_attr *attr,
+                                  const WireTerminate *t)
 {
-    Connection *c = connection_prepare(NULL);
+    g_assert_cmpint(attr->terminate_origin, ==, 1);
+    g_assert_cmpmem(attr->terminate, attr->terminate_length, t->octets,
+                    t->length);
+}
+
+/* Nothing of it is done any more for the peer, and none of it is an error. */
+static void put_into_terminate(Connection *c, const WireRead *read)
+{
+    wire_put_write(c->peer, c->mr.stag, c->mr.va, "intruder", 8);
+    wire_put_send(c->peer, WIRE_SEND, 0, "intruder", 8);
+    wire_put_read_response(c->peer, read->sink_stag, read->sink_to,
+                           "intruder", 8);
+    wire_put_read_request(c->peer, &(WireRead) {
+        .size = 8, .source_stag = c->mr.stag, .source_to = c->mr.va });
+    wire_put_write(c->peer, 0x77777700, 0, "x", 1);
+    wire_put_terminate(c->peer, 0x0207);
+}
+
+/* A Read is not answered yet, a Send waits for that; the QP is told to end. */
+static void check_terminate(Connection *c)
+{
+    g_autofree uint8_t *before = g_malloc0(CONNECTION_MR_SIZE);
+    g_autofree uint8_t *after = g_malloc(CONNECTION_MR_SIZE);
+    RnicWr wr = connection_wr(c, RNIC_SQ_SEND, 2, 0, 8);
     struct rnic_qp_attr attr;
     WireTerminate t;
     WireRead read;
-    uint8_t got[8];
+
+    post_receives(c, 2);
+    connection_post(c, RNIC_SQ_RDMA_READ, 1, 0, 8);
+    wr.flags |= RNIC_WQE_READ_FENCE;
+    rnic_post_send(c->r, &c->qp, &wr);
+    wire_get_read_request(c->peer, 1, &read);
+    g_assert_cmpuint(rnic_modify_qp_state(c->r, &c->qp, RNIC_QPS_TERMINATE),
+                     ==, RNIC_ST_OK);
+    attr = rnic_query_qp(c->r, &c->qp);
+    g_assert_cmpint(attr.state, ==, RNIC_QPS_TERMINATE);
+    wire_get_terminate(c->peer, &t);
+    g_assert_cmphex(t.code, ==, 0);
+    g_assert_cmphex(t.flags, ==, 0);
+    g_assert_cmpuint(t.length, ==, 4);
+    assert_terminate_kept(&attr, &t);
+    g_assert_cmpint(wire_end(c->peer), ==, WIRE_FIN);
+    put_into_terminate(c, &read);
+    wire_shutdown(c->peer);
+    rnic_wait_qp_state(c->r, &c->qp, RNIC_QPS_ERROR);
+    rnic_expect_cqe(c->r, &c->send_cq, 1, RNIC_WC_FLUSHED);
+    rnic_expect_cqe(c->r, &c->send_cq, 2, RNIC_WC_FLUSHED);
+    expect_flushed_receives(c, 2);
+    expect_disconnected(c, 0);
+    rnic_expect_no_async(c->r);
+    rnic_expect_no_cqe(c->r, &c->send_cq);
+    rnic_expect_no_cqe(c->r, &c->recv_cq);
+    connection_peek(c, 0, after, CONNECTION_MR_SIZE);
+    g_assert_cmpmem(after, CONNECTION_MR_SIZE, before, CONNECTION_MR_SIZE);
+    attr = rnic_query_qp(c->r, &c->qp);
+    assert_terminate_kept(&attr, &t);
+    g_assert_cmphex(attr.llp_stream, ==, 0);
+}
+
+static void test_terminate(void)
+{
+    Connection *c = connection_prepare(NULL);
 
     for (int round = 0; round < 2; round++) {
         connection_establish(c, NULL);
-        post_receives(c, 2);
-        connection_post(c, RNIC_SQ_RDMA_READ, 1, 0, 8);
-        rnic_settle(c->r);
-        g_assert_cmpuint(rnic_modify_qp_state(c->r, &c->qp,
-                                              RNIC_QPS_TERMINATE), ==,
-                         RNIC_ST_OK);
-        attr = rnic_query_qp(c->r, &c->qp);
-        g_assert_cmpint(attr.state, ==, RNIC_QPS_TERMINATE);
-        g_assert_cmpint(attr.terminate_origin, ==, 1);
-        wire_get_read_request(c->peer, 1, &read);
-        wire_get_terminate(c->peer, &t);
-        g_assert_cmphex(t.code, ==, 0);
-        g_assert_cmphex(t.flags, ==, 0);
-        g_assert_cmpuint(t.length, ==, 4);
-        g_assert_cmpmem(attr.terminate, attr.terminate_length, t.octets,
-                        t.length);
-        g_assert_cmpint(wire_end(c->peer), ==, WIRE_FIN);
-        /* Nothing is done any more for the peer. */
-        wire_put_write(c->peer, c->mr.stag, c->mr.va, "intruder", 8);
-        wire_put_send(c->peer, WIRE_SEND, 0, "intruder", 8);
-        wire_shutdown(c->peer);
-        rnic_wait_qp_state(c->r, &c->qp, RNIC_QPS_ERROR);
-        g_assert_cmphex(rnic_mem_read32(c->r, c->mr.bus), ==, 0);
-        rnic_expect_cqe(c->r, &c->send_cq, 1, RNIC_WC_FLUSHED);
-        expect_flushed_receives(c, 2);
-        expect_disconnected(c, 0);
-        rnic_expect_no_async(c->r);
-        attr = rnic_query_qp(c->r, &c->qp);
-        g_assert_cmpint(attr.terminate_origin, ==, 1);
+        check_terminate(c);
         connection_recycle(c);
     }
     /* A new stream starts without one. */
     connection_establish(c, NULL);
     g_assert_cmpint(rnic_query_qp(c->r, &c->qp).terminate_origin, ==, 0);
-    connection_post(c, RNIC_SQ_SEND, 1, 0, 8);
-    wire_get_send(c->peer, WIRE_SEND, 1, got, 8);
-    rnic_expect_cqe(c->r, &c->send_cq, 1, RNIC_WC_SUCCESS);
+    assert_serves(c);
     connection_free(c);
-    rnic_shows("V6.2.2.3-1 V6.2.3-1 V6.2.3-3 V6.2.3-10 V6.2.3-11 "
+    rnic_shows("V6.2.2.3-1 V6.2.3-1 V6.2.3-3 V6.2.3-8 V6.2.3-10 V6.2.3-11 "
                "V6.2.3-13 V6.2.4-6");
 }
 
+/* Into Terminate. */
+enum { BY_MODIFY, BY_MODIFY_STUCK, BY_WORK, BY_RECEIVE, BY_PEER, WAYS_IN };
+enum { LONG_MESSAGE = 16 * 1024 * 1024 };
+
+/* More than there is room for, on the way to a peer that does not read. */
+static void post_large_write(Connection *c)
+{
+    RnicWr wr = { .opcode = RNIC_SQ_RDMA_WRITE, .wr_id = 1, .num_sge = 1,
+                  .remote_stag = 7 };
+    RnicMr mr;
+
+    rnic_create_mr(c->r, &mr, c->r->pd, LONG_MESSAGE, RNIC_TEST_ACCESS_ALL);
+    wr.sge[0] = rnic_sge(&mr, 0, LONG_MESSAGE);
+    rnic_post_send(c->r, &c->qp, &wr);
+}
+
+/* *@t is what the peer gets, or is to get. */
+static void enter_terminate(Connection *c, int way, WireTerminate *t)
+{
+    RnicWr wr = connection_wr(c, RNIC_SQ_SEND, 1, 0, 8);
+
+    wr.sge[0].stag = cpu_to_le32(0x77777700);
+    switch (way) {
+    case BY_MODIFY_STUCK:
+        post_large_write(c);
+        rnic_settle(c->r);
+        /* fall through */
+    case BY_MODIFY:
+        g_assert_cmpuint(rnic_modify_qp_state(c->r, &c->qp,
+                                              RNIC_QPS_TERMINATE), ==,
+                         RNIC_ST_OK);
+        break;
+    case BY_WORK:
+        rnic_post_send(c->r, &c->qp, &wr);
+        break;
+    case BY_RECEIVE:
+        rnic_post_recv(c->r, &c->qp, 1, 1, wr.sge);
+        wire_put_send(c->peer, WIRE_SEND, 0, "nowhere.", 8);
+        break;
+    default:
+        wire_put_write(c->peer, 0x77777700, 0, "x", 1);
+    }
+    if (way == BY_MODIFY_STUCK) {
+        *t = (WireTerminate) { .length = 4 };
+    } else {
+        wire_get_terminate(c->peer, t);
+    }
+    if (way == BY_PEER) {
+        rnic_expect_async(c->r, RNIC_AE_TAGGED_INVALID_STAG, c->qp.number);
+    }
+}
+
 /* The end of Terminate fails: once more an event, if there was none yet. */
+static void check_terminate_lost(int way, bool silent)
+{
+    Connection *c = connection_new(NULL);
+    struct rnic_qp_attr attr;
+    WireTerminate t;
+
+    enter_terminate(c, way, &t);
+    if (silent) {
+        rnic_pass_time(c->r, 5);
+    } else {
+        rnic_settle(c->r);
+    }
+    rnic_expect_no_async(c->r);
+    g_assert_cmpint(rnic_qp_state(c->r, &c->qp), ==, RNIC_QPS_TERMINATE);
+    if (silent) {
+        rnic_pass_time(c->r, 10);
+    } else {
+        wire_abort(c->peer);
+        c->peer = NULL;
+    }
+    rnic_wait_qp_state(c->r, &c->qp, RNIC_QPS_ERROR);
+    if (way != BY_PEER) {
+        struct rnic_aeqe aeqe = rnic_expect_async(c->r, RNIC_AE_BAD_CLOSE,
+                                                  c->qp.number);
+
+        g_assert_cmpint(aeqe.qp_state, ==, RNIC_QPS_ERROR);
+    }
+    if (silent) {
+        RNIC_UNTIL(c->r, was_reset(c->peer));
+    }
+    expect_disconnected(c, t.code);
+    rnic_expect_no_async(c->r);
+    attr = rnic_query_qp(c->r, &c->qp);
+    assert_terminate_kept(&attr, &t);
+    g_assert_cmphex(attr.llp_stream, ==, 0);
+    connection_free(c);
+}
+
 static void test_terminate_lost(void)
 {
-    enum { MODIFY, WORK, PEER, COUNT };
-
-    for (int kind = 0; kind < COUNT; kind++) {
-        for (int silent = 0; silent < 2; silent++) {
-            Connection *c = connection_new(NULL);
-            WireTerminate t;
-            RnicWr wr;
-
-            switch (kind) {
-            case MODIFY:
-                rnic_modify_qp_state(c->r, &c->qp, RNIC_QPS_TERMINATE);
-                break;
-            case WORK:
-                wr = connection_wr(c, RNIC_SQ_SEND, 1, 0, 8);
-                wr.sge[0].stag = cpu_to_le32(0x77777700);
-                rnic_post_send(c->r, &c->qp, &wr);
-                break;
-            default:
-                wire_put_write(c->peer, 0x77777700, 0, "x", 1);
-            }
-            wire_get_terminate(c->peer, &t);
-            if (kind == PEER) {
-                rnic_expect_async(c->r, RNIC_AE_TAGGED_INVALID_STAG,
-                                  c->qp.number);
-            } else {
-                rnic_settle(c->r);
-                rnic_expect_no_async(c->r);
-            }
-            g_assert_cmpint(rnic_qp_state(c->r, &c->qp), ==,
-                            RNIC_QPS_TERMINATE);
-            if (silent) {
-                rnic_pass_time(c->r, 15);
-            } else {
-                wire_abort(c->peer);
-                c->peer = NULL;
-            }
-            rnic_wait_qp_state(c->r, &c->qp, RNIC_QPS_ERROR);
-            if (kind == PEER) {
-                rnic_settle(c->r);
-                rnic_expect_no_async(c->r);
-            } else {
-                rnic_expect_async(c->r, RNIC_AE_BAD_CLOSE, c->qp.number);
-            }
-            expect_disconnected(c, t.code);
-            g_assert_cmpint(rnic_query_qp(c->r, &c->qp).terminate_origin, ==,
-                            1);
-            connection_free(c);
-        }
+    for (int way = 0; way < WAYS_IN; way++) {
+        check_terminate_lost(way, false);
+        check_terminate_lost(way, true);
     }
     rnic_shows("V6.2.3-4 V6.2.3-5 V6.2.3-8 V6.2.3-9 V6.6.2.2-1 "
                "V6.6.2.5-3");
 }
 
-/* In the middle of a large message: whole FPDUs, then the Terminate. */
-static void test_terminate_mid_message(void)
+/*
+ * In the middle of a large message of the guest's, or of a Read Response: whole FPDUs,
+ * then the Terminate, which nothing follows.
+ */
+static void check_mid_message(bool response, bool error)
 {
-    enum { LARGE = 16 * 1024 * 1024 };
     Connection *c = connection_new(NULL);
-    RnicWr wr = { .opcode = RNIC_SQ_RDMA_WRITE, .wr_id = 1, .num_sge = 1,
-                  .remote_stag = 7 };
     WireSegment segment;
     uint64_t got = 0;
     RnicMr mr;
 
-    rnic_create_mr(c->r, &mr, c->r->pd, LARGE, RNIC_TEST_ACCESS_ALL);
-    wr.sge[0] = rnic_sge(&mr, 0, LARGE);
-    rnic_post_send(c->r, &c->qp, &wr);
+    if (response) {
+        rnic_create_mr(c->r, &mr, c->r->pd, LONG_MESSAGE, RNIC_TEST_ACCESS_ALL);
+        wire_put_read_request(c->peer, &(WireRead) {
+            .size = LONG_MESSAGE, .source_stag = mr.stag, .source_to = mr.va });
+        g_assert_cmpint(wire_end(c->peer), ==, WIRE_DATA);
+    } else {
+        post_large_write(c);
+    }
     connection_post(c, RNIC_SQ_SEND, 2, 0, 8);
     rnic_settle(c->r);
-    g_assert_cmpuint(rnic_modify_qp_state(c->r, &c->qp, RNIC_QPS_TERMINATE),
-                     ==, RNIC_ST_OK);
+    if (error) {
+        wire_put_write(c->peer, 0x77777700, 0, "x", 1);
+        rnic_wait_qp_state(c->r, &c->qp, RNIC_QPS_TERMINATE);
+    } else {
+        g_assert_cmpuint(rnic_modify_qp_state(c->r, &c->qp,
+                                              RNIC_QPS_TERMINATE),
+                         ==, RNIC_ST_OK);
+    }
     for (;;) {
         wire_get_segment(c->peer, &segment);
-        g_free(segment.payload);
-        if (segment.opcode != WIRE_WRITE) {
+        if (segment.opcode != (response ? WIRE_READ_RESPONSE : WIRE_WRITE)) {
             break;
         }
+        g_free(segment.payload);
         g_assert_cmphex(segment.to, ==, got);
         got += segment.length;
     }
     g_assert_cmpint(segment.opcode, ==, WIRE_TERMINATE);
-    g_assert_cmpuint(got, <, LARGE);
+    g_assert_cmphex(lduw_be_p(segment.payload), ==, error ? 0x1100 : 0);
+    g_free(segment.payload);
+    g_assert_cmpuint(got, <, LONG_MESSAGE);
     g_assert_cmpint(wire_end(c->peer), ==, WIRE_FIN);
     wire_shutdown(c->peer);
-    rnic_expect_cqe(c->r, &c->send_cq, 1, RNIC_WC_FLUSHED);
+    if (!response) {
+        rnic_expect_cqe(c->r, &c->send_cq, 1, RNIC_WC_FLUSHED);
+    }
     rnic_expect_cqe(c->r, &c->send_cq, 2, RNIC_WC_FLUSHED);
     rnic_wait_qp_state(c->r, &c->qp, RNIC_QPS_ERROR);
     connection_free(c);
-    rnic_shows("V6.4-1 V6.4-6 R5.4-6");
+}
+
+static void test_terminate_mid_message(void)
+{
+    check_mid_message(false, false);
+    check_mid_message(true, false);
+    check_mid_message(false, true);
+    check_mid_message(true, true);
+    rnic_shows("V6.2.3-1 V6.4-1 V6.4-6 R5.4-6");
 }
 
 /* -------------------------------------------------------------------- Error */
@@ -913,17 +1161,20 @@ static void test_terminate_mid_message(void)
 static void test_abort(void)
 {
     Connection *c = connection_prepare(NULL);
+    WireRead read;
 
     for (int round = 0; round < 3; round++) {
         connection_establish(c, NULL);
         post_receives(c, 2);
         connection_post(c, RNIC_SQ_RDMA_READ, 1, 0, 8);
-        rnic_settle(c->r);
+        wire_get_read_request(c->peer, 1, &read);
         g_assert_cmpuint(rnic_modify_qp_state(c->r, &c->qp, RNIC_QPS_ERROR),
                          ==, RNIC_ST_OK);
         g_assert_cmpint(rnic_qp_state(c->r, &c->qp), ==, RNIC_QPS_ERROR);
-        /* What the peer still sends finds nothing. */
-        wire_try_put(c->peer, "\0\0\0\0\0\0\0\0", 8);
+        assert_no_stream(c);
+        /* No Terminate; what the peer still sends finds nothing. */
+        g_assert_cmpint(wire_end(c->peer), ==, WIRE_RST);
+        g_assert_false(wire_try_put(c->peer, "\0\0\0\0\0\0\0\0", 8));
         rnic_expect_cqe(c->r, &c->send_cq, 1, RNIC_WC_FLUSHED);
         expect_flushed_receives(c, 2);
         expect_disconnected(c, 0);
@@ -937,7 +1188,7 @@ static void test_abort(void)
                      RNIC_ST_OK);
     g_assert_cmpint(wire_end(c->peer), ==, WIRE_RST);
     connection_free(c);
-    rnic_shows("V6.2.2.4-1 V6.6.2.3-1");
+    rnic_shows("V6.2.2.4-1 V6.2.2.4-4 V6.6.2.3-1");
 }
 
 /* @number of @wr and as many receives, called 0 on, each queue with one doorbell. */
