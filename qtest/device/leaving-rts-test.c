@@ -170,23 +170,35 @@ static void test_left_alone(void)
     rnic_shows("V6.2-3");
 }
 
-/* In the middle of a flood: once the command is answered not an octet changes. */
+/*
+ * In the middle of a flood: once the command is answered, or an error of the QP's own
+ * has led to Terminate, not an octet changes.
+ */
 static void test_flood_stops(void)
 {
     enum { SIZE = 1024, ROUNDS = CONNECTION_MR_SIZE / SIZE };
+    enum { ERROR, TERMINATE, OWN_ERROR, COUNT };
     g_autofree uint8_t *before = g_malloc(CONNECTION_MR_SIZE);
     g_autofree uint8_t *after = g_malloc(CONNECTION_MR_SIZE);
     Connection *c = connection_prepare(NULL);
     uint8_t data[SIZE];
 
-    for (int terminate = 0; terminate < 2; terminate++) {
+    for (int kind = 0; kind < COUNT; kind++) {
         connection_establish(c, NULL);
         rnic_mem_fill(c->r, c->mr.bus, 0, CONNECTION_MR_SIZE);
         memset(data, 0xab, SIZE);
         for (int i = 0; i < ROUNDS; i++) {
             try_write(c, i * SIZE, data, SIZE);
         }
-        to_state(c, terminate ? RNIC_QPS_TERMINATE : RNIC_QPS_ERROR);
+        if (kind == OWN_ERROR) {
+            RnicWr wr = connection_wr(c, RNIC_SQ_SEND, 1, 0, 8);
+
+            wr.sge[0].stag = cpu_to_le32(0x77777700);
+            rnic_post_send(c->r, &c->qp, &wr);
+            rnic_wait_qp_state(c->r, &c->qp, RNIC_QPS_TERMINATE);
+        } else {
+            to_state(c, kind == ERROR ? RNIC_QPS_ERROR : RNIC_QPS_TERMINATE);
+        }
         connection_peek(c, 0, before, CONNECTION_MR_SIZE);
         memset(data, 0xcd, SIZE);
         for (int i = 0; i < ROUNDS; i++) {
@@ -197,7 +209,7 @@ static void test_flood_stops(void)
         g_assert_cmpmem(after, CONNECTION_MR_SIZE, before,
                         CONNECTION_MR_SIZE);
         g_assert_cmpuint(rnic_query_qp(c->r, &c->qp).llp_stream == 0, ==,
-                         !terminate);
+                         kind == ERROR);
         connection_recycle(c);
     }
     connection_free(c);
@@ -378,7 +390,7 @@ static void test_close_is_graceful(void)
     assert_serves(other, &msn);
     connection_free_second(other);
     connection_free(c);
-    rnic_shows("R6.2.1-4 R7-2");
+    rnic_shows("V6.4-4 R6.2.1-4 R7-2");
 }
 
 /* ---------------------------------------------------------- what can be seen */
@@ -417,7 +429,7 @@ static void test_both_ends(void)
     }
     connection_free_second(b);
     connection_free(a);
-    rnic_shows("V6.2.2.3-2 V9.2.5.2-5");
+    rnic_shows("V6.2.2.3-2 V6.2.4-6 V6.6.2.5-3 V9.2.5.2-5");
 }
 
 /* Completions of before are there in whatever state the QP is polled. */
@@ -458,18 +470,25 @@ static void test_old_completions(void)
     rnic_shows("V8.2.4-2");
 }
 
-/* A region that the QP used: Valid as before, and another QP's to invalidate. */
+/*
+ * Regions that the QP used: Valid as before, and another QP's to invalidate, or
+ * anybody's to deallocate.
+ */
 static void test_regions_stay(void)
 {
     Connection *c = connection_new(&stag_options);
     Connection *other = connection_prepare_second(c, &stag_options);
-    StagRegion region = stag_region(c->r, 1);
+    StagRegion region = stag_region(c->r, 1), second = stag_region(c->r, 1);
     uint8_t got[4];
 
     connection_establish(other, &stag_options);
     stag_register(c->r, &region);
+    stag_register(c->r, &second);
     stag_peer_writes(c, region.stag, region.va, "used", 4);
+    stag_peer_writes(c, second.stag, second.va, "used", 4);
     to_state(c, RNIC_QPS_ERROR);
+    g_assert_cmpint(stag_query_mr(c->r, second.stag).valid, ==, 1);
+    stag_dealloc(c->r, second.stag);
     g_assert_cmpint(stag_query_mr(c->r, region.stag).valid, ==, 1);
     stag_peer_reads(other, region.stag, region.va, got, 4);
     g_assert_cmpmem(got, 4, "used", 4);

@@ -125,6 +125,11 @@ SPOIL(read_inline)
 typedef struct Message {
     uint8_t opcode, flags;
 } Message;
+SPOIL(read_invalidate_unknown)
+{
+    sge_unknown(w, wr);
+    wr->remote_stag = CONNECTION_REMOTE_STAG;
+}
 
 static const WrError wr_errors[] = {
     { "send-unknown", sge_unknown, RNIC_SQ_SEND, RNIC_WC_INVALID_STAG },
@@ -166,6 +171,10 @@ static const WrError wr_errors[] = {
       RNIC_WC_INVALID_STAG },
     { "read-sges", two_sges, RNIC_SQ_RDMA_READ, RNIC_WC_INVALID_WQE },
     { "read-inline", read_inline, RNIC_SQ_RDMA_READ, RNIC_WC_INVALID_WQE },
+    { "send-invalidate-unknown", sge_unknown, RNIC_SQ_SEND_INVALIDATE,
+      RNIC_WC_INVALID_STAG },
+    { "read-invalidate-unknown", read_invalidate_unknown,
+      RNIC_SQ_RDMA_READ_INVALIDATE, RNIC_WC_INVALID_STAG },
 };
 
 /* What may be wrong with the local memory of any operation. */
@@ -309,6 +318,60 @@ static void test_work_requests(void)
                "V8.1.3.1-4 V8.1.3.1-5 V8.1.3.2-1 V8.1.3.2-4 V8.1.3.2.1-3 "
                "V8.3.2-4 V8.3.2-8 V9.3.1.1-6 V9.3.2.1-3 V9.5.2-4 V9.5.2-10 "
                "R7.1-2 V6.2.3-7 V6.4-2 V8.2.4-6 V8.3.2-3 V9.3.2.1-6");
+}
+
+/* Of many WRs with an error, in both queues, one has its status; all come back. */
+static void test_many_errors(void)
+{
+    enum { MANY = 4 };
+    uint8_t wqe[RNIC_SQ_UNIT * RNIC_SQ_MAX_UNITS];
+    World w;
+    RnicWr wr;
+
+    world_init(&w, NULL);
+    for (int receive = 0; receive < 2; receive++) {
+        Connection *c = w.c;
+        RnicCq *first = receive ? &c->recv_cq : &c->send_cq;
+        WireRead read;
+
+        connection_establish(c, NULL);
+        if (receive) {
+            connection_post(c, RNIC_SQ_RDMA_READ, 99, 0, 8);
+            wire_get_read_request(c->peer, 1, &read);
+        }
+        for (int i = 0; i < MANY; i++) {
+            wr = connection_wr(c, RNIC_SQ_SEND, i, 0, 8);
+            wr.flags = i & 1 ? RNIC_WQE_SIGNALED : 0;
+            wr.flags |= receive ? RNIC_WQE_READ_FENCE : 0;
+            sge_unknown(&w, &wr);
+            rnic_post_recv(c->r, &c->qp, i, 1, wr.sge);
+            rnic_store_wqe(c->r, &c->qp, wqe, rnic_encode_wr(&wr, wqe));
+        }
+        rnic_ring_sq(c->r, &c->qp);
+        if (receive) {
+            wire_put_send(c->peer, WIRE_SEND, 0, "12345678", 8);
+        }
+        wire_expect_terminate(c->peer, 0);
+        wire_put_send(c->peer, WIRE_SEND, 0, "12345678", 8);
+        wire_shutdown(c->peer);
+        rnic_wait_qp_state(c->r, &c->qp, RNIC_QPS_ERROR);
+        if (receive) {
+            rnic_expect_cqe(c->r, &c->send_cq, 99, RNIC_WC_FLUSHED);
+        }
+        for (int i = 0; i < MANY; i++) {
+            rnic_expect_cqe(c->r, first, i,
+                            i ? RNIC_WC_FLUSHED : RNIC_WC_INVALID_STAG);
+            rnic_expect_cqe(c->r, receive ? &c->send_cq : &c->recv_cq, i,
+                            RNIC_WC_FLUSHED);
+        }
+        rnic_settle(c->r);
+        rnic_expect_no_cqe(c->r, &c->send_cq);
+        rnic_expect_no_cqe(c->r, &c->recv_cq);
+        rnic_expect_no_async(c->r);
+        connection_recycle(c);
+    }
+    world_cleanup(&w);
+    rnic_shows("V6.2.4-2 V6.2.4-3");
 }
 
 /* WQEs whose form is wrong. */
@@ -682,6 +745,7 @@ static void test_one_way_each(void)
     connection_recv(w.c, 5, 0, 8);
     wire_put_write(w.c->peer, 0xdeadbe00, 0, "x", 1);
     wire_expect_terminate(w.c->peer, 0x1100);
+    g_assert_cmpint(wire_end(w.c->peer), ==, WIRE_FIN);
     rnic_expect_async(w.c->r, RNIC_AE_TAGGED_INVALID_STAG, w.c->qp.number);
     g_assert_cmpint(rnic_qp_state(w.c->r, &w.c->qp), ==, RNIC_QPS_TERMINATE);
     wire_shutdown(w.c->peer);
@@ -1088,11 +1152,53 @@ static void check_shared_cq_overflow(void)
     rnic_quit(r);
 }
 
+/*
+ * A CQE that cannot be made has nothing to do with the large message that is going out:
+ * the Terminate comes within it, and names no header.
+ */
+static void check_overflow_mid_message(void)
+{
+    enum { LARGE = 16 * 1024 * 1024 };
+    Connection *c = connection_new(&(ConnectionOptions) { .cq_depth = 2 });
+    RnicWr wr = { .opcode = RNIC_SQ_RDMA_WRITE, .wr_id = 1, .num_sge = 1,
+                  .remote_stag = 7 };
+    uint64_t got = 0;
+    WireSegment segment;
+    RnicMr mr;
+
+    rnic_create_mr(c->r, &mr, c->r->pd, LARGE, RNIC_TEST_ACCESS_ALL);
+    wr.sge[0] = rnic_sge(&mr, 0, LARGE);
+    rnic_post_send(c->r, &c->qp, &wr);
+    connection_post(c, RNIC_SQ_SEND, 2, 0, 8);
+    rnic_settle(c->r);
+    for (int i = 0; i < 3; i++) {
+        connection_recv(c, i, 0, 8);
+        wire_put_send(c->peer, WIRE_SEND, 0, "12345678", 8);
+    }
+    rnic_wait_qp_state(c->r, &c->qp, RNIC_QPS_TERMINATE);
+    for (;;) {
+        wire_get_segment(c->peer, &segment);
+        if (segment.opcode != WIRE_WRITE) {
+            break;
+        }
+        g_free(segment.payload);
+        got += segment.length;
+    }
+    g_assert_cmpint(segment.opcode, ==, WIRE_TERMINATE);
+    g_assert_cmpuint(segment.length, ==, 4);
+    g_assert_cmphex((uint32_t)ldl_be_p(segment.payload), ==, 0x02070000);
+    g_free(segment.payload);
+    g_assert_cmpuint(got, <, LARGE);
+    g_assert_cmpint(wire_end(c->peer), ==, WIRE_FIN);
+    connection_free(c);
+}
+
 static void test_cq_overflow(void)
 {
     check_cq_overflow(false);
     check_cq_overflow(true);
     check_shared_cq_overflow();
+    check_overflow_mid_message();
     rnic_shows("V5.3.1-2 V5.3.1-4 V5.3.1-5 V8.3.3-17 V9.2.3.1-2 V9.5.3-32 "
                "R8.1.1-10 V6.4-9 V9.5.3-29 V10.4.1-2");
 }
@@ -1173,6 +1279,7 @@ static void test_figure_12(void)
     }
     world_cleanup(&w);
     check_cq_overflow(false);
+    check_cq_overflow(true);
     rnic_shows("V6.4-14");
 }
 
@@ -1332,6 +1439,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     qtest_add_func("rnic/work-error/work-requests", test_work_requests);
+    qtest_add_func("rnic/work-error/many-errors", test_many_errors);
     qtest_add_func("rnic/work-error/form", test_bad_form);
     qtest_add_func("rnic/work-error/zero-ord", test_zero_ord);
     qtest_add_func("rnic/work-error/behind-read", test_error_behind_read);
