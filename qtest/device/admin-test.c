@@ -1360,6 +1360,10 @@ static void test_read_limits(void)
 {
     World *w = world_new(",max-ird=6,max-ord=7");
     struct rnic_admin_sqe sqe = good_create_qp(w);
+    struct rnic_admin_sqe modify = rnic_command(RNIC_ADMIN_MODIFY_QP);
+    struct rnic_qp_attr before, after;
+    struct rnic_admin_cqe cqe;
+    RnicQp qp;
 
     g_assert_cmpuint(le32_to_cpu(w->attr.max_ird), ==, 6);
     g_assert_cmpuint(le32_to_cpu(w->attr.max_ord), ==, 7);
@@ -1370,7 +1374,23 @@ static void test_read_limits(void)
         SPOIL(create_qp.ord, 8, RNIC_ST_ORD_EXCEEDED));
     sqe.create_qp.ird = cpu_to_le16(6);
     sqe.create_qp.ord = cpu_to_le16(7);
-    g_assert_cmpuint(rnic_admin(w->r, &sqe, NULL), ==, RNIC_ST_OK);
+    g_assert_cmpuint(rnic_admin(w->r, &sqe, &cqe), ==, RNIC_ST_OK);
+    /* Later, too; what there was stays. */
+    modify.modify_qp.qpn = cqe.number;
+    qp.number = le32_to_cpu(cqe.number);
+    before = rnic_query_qp(w->r, &qp);
+    g_assert_cmpuint(le16_to_cpu(before.ird), ==, 6);
+    g_assert_cmpuint(le16_to_cpu(before.ord), ==, 7);
+    modify.modify_qp.mask = cpu_to_le32(RNIC_QP_MODIFY_IRD |
+                                        RNIC_QP_MODIFY_ORD);
+    for (int over = 0; over < 2; over++) {
+        modify.modify_qp.ird = cpu_to_le16(over ? 1 : 7);
+        modify.modify_qp.ord = cpu_to_le16(over ? 8 : 1);
+        g_assert_cmpuint(rnic_admin(w->r, &modify, NULL), ==,
+                         over ? RNIC_ST_ORD_EXCEEDED : RNIC_ST_IRD_EXCEEDED);
+        after = rnic_query_qp(w->r, &qp);
+        g_assert_cmpmem(&after, sizeof(after), &before, sizeof(before));
+    }
     sqe.create_qp.ird = 0;
     sqe.create_qp.ord = 0;
     g_assert_cmpuint(rnic_admin(w->r, &sqe, NULL), ==, RNIC_ST_OK);

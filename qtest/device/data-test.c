@@ -643,12 +643,34 @@ static void test_reads_in_order(void)
     rnic_shows("V6-1 V6-2 R5.2.1-5 R5.2.2-2 R5.2.2-5 R5.5-17 R6.1-2 V6.5-11");
 }
 
-/* No more requests than ORD; what is behind waits; nothing is refused. */
-static void test_ord(void)
+/* The answer, in two segments. Between them the Read is still under way. */
+static void answer_in_two(Connection *c, const WireRead *read)
 {
-    enum { ORD = 2, READS = 8 };
-    Connection *c = connection_new(&(ConnectionOptions) { .ord = ORD });
-    uint8_t data[64] = { 1, 2, 3 };
+    uint8_t data[64];
+    WireSegment first = {
+        .opcode = WIRE_READ_RESPONSE, .tagged = true, .ddp_version = 1,
+        .rdmap_version = 1, .stag = read->sink_stag, .to = read->sink_to,
+        .length = read->size / 2, .payload = data,
+    };
+
+    rnic_pattern(data, sizeof(data), read->sink_to);
+    wire_put_segment(c->peer, &first);
+    wire_expect_silence(c->peer);
+    rnic_expect_no_cqe(c->r, &c->send_cq);
+    wire_put_read_response(c->peer, read->sink_stag,
+                           read->sink_to + first.length, data + first.length,
+                           read->size - first.length);
+}
+
+/*
+ * No more requests than @ord; what is behind waits, whatever it is; nothing is
+ * refused, though the queue is full.
+ */
+static void check_ord(unsigned ord, uint8_t behind)
+{
+    enum { DEPTH = 16, READS = DEPTH - 1 };
+    Connection *c = connection_new(&(ConnectionOptions) {
+        .ord = ord, .sq_depth = DEPTH });
     WireRead read[READS];
     uint8_t got[64];
 
@@ -665,28 +687,36 @@ static void test_ord(void)
         }
         rnic_post_send(c->r, &c->qp, &wr);
     }
-    connection_post(c, RNIC_SQ_SEND, READS, 0, 5);
-    wire_get_read_request(c->peer, 1, &read[0]);
-    wire_get_read_request(c->peer, 2, &read[1]);
+    connection_post(c, behind, READS, 0, 5);
+    for (unsigned i = 0; i < ord; i++) {
+        wire_get_read_request(c->peer, i + 1, &read[i]);
+    }
     for (unsigned i = 0; i < READS; i++) {
-        if (i + ORD <= READS) {
-            wire_expect_silence(c->peer);
-        }
-        wire_put_read_response(c->peer, read[i].sink_stag, read[i].sink_to,
-                               data, 64);
+        answer_in_two(c, &read[i]);
         rnic_expect_cqe(c->r, &c->send_cq, i, RNIC_WC_SUCCESS);
-        if (i + ORD < READS) {
-            wire_get_read_request(c->peer, i + ORD + 1, &read[i + ORD]);
+        if (i + ord < READS) {
+            wire_get_read_request(c->peer, i + ord + 1, &read[i + ord]);
         }
-        if (i + ORD == READS - 1) {
-            /* The last Read is out, so the Send may be. */
-            wire_get_send(c->peer, WIRE_SEND, 1, got, sizeof(got));
+        if (i + ord == READS - 1) {
+            /* The last Read is out, so what is behind may be. */
+            if (behind == RNIC_SQ_SEND) {
+                wire_get_send(c->peer, WIRE_SEND, 1, got, sizeof(got));
+            } else {
+                connection_get_write(c, 0, got, sizeof(got));
+            }
         }
     }
     rnic_expect_cqe(c->r, &c->send_cq, READS, RNIC_WC_SUCCESS);
     rnic_expect_no_async(c->r);
     connection_free(c);
-    rnic_shows("V6.5-3 V6.5-4 V6.5-5 V8.2.2-17 R6.1-3 R6.1-4");
+}
+
+static void test_ord(void)
+{
+    check_ord(1, RNIC_SQ_SEND);
+    check_ord(2, RNIC_SQ_RDMA_WRITE);
+    check_ord(4, RNIC_SQ_SEND);
+    rnic_shows("V6.5-3 V6.5-4 V6.5-5 V6.5-11 V8.2.2-17 R6.1-3 R6.1-4");
 }
 
 static void assert_read_resources(Connection *c, uint8_t state, uint16_t ird,

@@ -632,7 +632,7 @@ static void test_ord(void)
     g_assert_cmpuint(le16_to_cpu(cqe.qp.ord), ==, 2);
     g_assert_cmpuint(reads_at_a_time(c, 8), ==, 2);
     connection_free(c);
-    rnic_shows("V6.1.3-2");
+    rnic_shows("V6.1.3-2 V6.5-7");
 }
 
 /* New memory for rings of these depths, with nothing posted. */

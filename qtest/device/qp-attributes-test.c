@@ -297,6 +297,7 @@ static void test_read_resources_later(void)
 {
     Connection *c = connection_prepare(NULL);
     struct rnic_admin_cqe cqe;
+    WireRead read;
 
     cqe = modify(c, RNIC_QP_MODIFY_IRD | RNIC_QP_MODIFY_ORD, 9, 9);
     assert_in_force(c, &cqe);
@@ -318,6 +319,14 @@ static void test_read_resources_later(void)
     cqe = modify(c, RNIC_QP_MODIFY_ORD, 0, 3);
     assert_in_force(c, &cqe);
     assert_read_resources(c, 4, 3);
+    /* It is what the wire sees. */
+    for (int i = 0; i < 4; i++) {
+        connection_post(c, RNIC_SQ_RDMA_READ, i, 0, 0);
+    }
+    for (int i = 0; i < 3; i++) {
+        wire_get_read_request(c->peer, i + 1, &read);
+    }
+    wire_expect_silence(c->peer);
     connection_free(c);
     rnic_shows("V6.5-8 V9.2.5.3-7");
 }
