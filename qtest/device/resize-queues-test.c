@@ -436,29 +436,86 @@ static void assert_same_srq(Shared *s, const struct rnic_admin_cqe *before)
                     sizeof(before->srq));
 }
 
+/* Refused, and nothing is different. */
+static void shared_refuse(Shared *s, uint32_t depth)
+{
+    struct rnic_admin_cqe before = rnic_query_srq(s->r, &s->srq), after;
+
+    g_assert_cmpint(resize_srq(s->r, &s->srq, depth), ==,
+                    RNIC_ST_SHRINK_TOO_SMALL);
+    after = rnic_query_srq(s->r, &s->srq);
+    g_assert_cmpmem(&after.srq, sizeof(after.srq), &before.srq,
+                    sizeof(before.srq));
+}
+
+/* The ring changes while a message has begun to fill a WQE of the former one. */
+static void resize_within_message(Shared *s, uint32_t depth)
+{
+    uint64_t value = cpu_to_le64(s->received);
+    WireSegment half = {
+        .opcode = WIRE_SEND, .ddp_version = 1, .rdmap_version = 1,
+        .msn = s->received + 1, .length = 4, .payload = (uint8_t *)&value,
+    };
+    uint32_t taken;
+
+    wire_put_segment(s->c->peer, &half);
+    RNIC_UNTIL(s->r, rnic_mem_read32(s->r, s->srq.memory +
+                                     offsetof(struct rnic_srq_record,
+                                              consumer)) == s->received + 1);
+    g_assert_cmpint(resize_srq(s->r, &s->srq, depth), ==, RNIC_ST_OK);
+    taken = rnic_mem_read32(s->r, s->srq.memory +
+                            offsetof(struct rnic_srq_record, consumer));
+    g_assert_cmpuint(taken, ==, s->received + 1);
+    half.mo = 4;
+    half.payload += 4;
+    half.last = true;
+    wire_put_segment(s->c->peer, &half);
+    s->c->peer->send_msn++;
+    rnic_expect_cqe(s->r, &s->c->recv_cq, s->received, RNIC_WC_SUCCESS);
+    connection_peek(s->c, s->received % 64 * MESSAGE, &value, 8);
+    g_assert_cmpuint(le64_to_cpu(value), ==, s->received);
+    s->received++;
+}
+
 static void test_srq(void)
 {
     struct rnic_admin_cqe before;
     Shared s;
+    Connection *other;
+    ConnectionOptions options = { .srq = &s.srq };
 
     shared_init(&s, "", 16);
+    /* It takes none until the end. */
+    other = connection_prepare_second(s.c, &options);
+    connection_establish(other, &options);
     shared_post(&s, 16);
     shared_receive(&s, 5);
     shared_resize(&s, 64);
     shared_post(&s, 53);        /* one QP can have all of them */
     shared_receive(&s, 50);
-    before = rnic_query_srq(s.r, &s.srq);
-    g_assert_cmpint(resize_srq(s.r, &s.srq, 8), ==,
-                    RNIC_ST_SHRINK_TOO_SMALL);
-    assert_same_srq(&s, &before);
+    shared_refuse(&s, 8);
     shared_resize(&s, 16);
+    resize_within_message(&s, 32);
+    shared_post(&s, 1);
+    shared_receive(&s, 5);      /* 9 are left, then 8 */
+    shared_refuse(&s, 8);
+    shared_receive(&s, 1);
+    shared_resize(&s, 8);
+    shared_resize(&s, 16);
+    shared_post(&s, 6);
     shared_receive(&s, 14);
     for (unsigned i = 0; i < 300; i++) {
         shared_post(&s, 1 + i % 3);
         shared_resize(&s, 4u << i % 4);
         shared_receive(&s, 1 + i % 3);
     }
+    shared_post(&s, 1);
+    wire_put_send(other->peer, WIRE_SEND, 0, "other", 5);
+    rnic_expect_cqe(s.r, &other->recv_cq, s.received++, RNIC_WC_SUCCESS);
+    rnic_settle(s.r);
     rnic_expect_no_async(s.r);
+    rnic_expect_no_cqe(s.r, &s.c->recv_cq);
+    connection_free_second(other);
     connection_free(s.c);
     rnic_shows("V6.3.2-1 V6.3.2-2 V6.3.2-3 V6.3.7-1 V9.2.4.3-1 V9.2.4.3-4");
 }

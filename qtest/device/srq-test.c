@@ -71,6 +71,13 @@ static void post(World *w, uint64_t wr_id)
     rnic_post_srq_recv(w->r, &w->srq, wr_id, 1, &sge);
 }
 
+static void post_many(World *w, unsigned count)
+{
+    while (count--) {
+        post(w, count);
+    }
+}
+
 static void put_send(Connection *c, const char *text)
 {
     wire_put_send(c->peer, WIRE_SEND, 0, text, strlen(text));
@@ -162,6 +169,7 @@ static void test_create(void)
     struct rnic_device_attr attr = rnic_query_device(r);
     RnicSrqInit init = rnic_srq_default(r);
     struct rnic_admin_sqe good;
+    uint32_t other_pd = rnic_alloc_pd(r);
     struct rnic_admin_cqe cqe;
     RnicSrq srqs[3], extra;
 
@@ -199,6 +207,7 @@ static void test_create(void)
         init.max_sge = i == 2 ? le32_to_cpu(attr.max_recv_sge) : 1 + i;
         init.shift = i == 2 ? RNIC_RQ_MAX_WQE_SHIFT : init.shift;
         init.limit = init.depth - i;
+        init.pd = i < 2 ? r->pd : other_pd;     /* two share one */
         create_as_answered(r, &srqs[i], &init);
         cqe = rnic_query_srq(r, &srqs[i]);
         g_assert_cmpuint(le32_to_cpu(cqe.number), ==, srqs[i].number);
@@ -206,9 +215,11 @@ static void test_create(void)
     }
     good = rnic_srq_command(r, &init, &extra);
     refused(r, good, RNIC_ST_INSUFFICIENT_RESOURCES);
-    /* Their PD stays. */
+    /* Their PDs stay. */
     g_assert_cmpuint(rnic_admin_object(r, RNIC_ADMIN_DEALLOC_PD, r->pd), ==,
                      RNIC_ST_PD_IN_USE);
+    g_assert_cmpuint(rnic_admin_object(r, RNIC_ADMIN_DEALLOC_PD, other_pd),
+                     ==, RNIC_ST_PD_IN_USE);
     g_assert_cmpuint(rnic_admin_object(r, RNIC_ADMIN_DESTROY_SRQ,
                                        srqs[1].number), ==, RNIC_ST_OK);
     rnic_create_srq(r, &srqs[1], &init);
@@ -545,7 +556,44 @@ static void test_one_takes_all(void)
     reconnect(&w, w.qp[1]);
     assert_works(&w, w.qp[1], 21);
     world_cleanup(&w);
-    rnic_shows("V6.3.5-6 V6.3.5-7 V6.3.7-1 V9.2.4.1-3 V9.2.4.1-4 V13.2-1");
+    rnic_shows("V6.3.5-4 V6.3.5-6 V6.3.5-7 V6.3.7-1 V9.2.4.1-3 "
+               "V9.2.4.1-4 V13.2-1");
+}
+
+/*
+ * All messages of both QPs are there before a completion is looked at: those of each are
+ * in the order of its messages, whoever took which WQE.
+ */
+static void check_all_at_once(void)
+{
+    World w;
+    char text[8];
+
+    world_init(&w);
+    post_many(&w, DEPTH);
+    for (int i = 0; i < DEPTH; i++) {
+        g_snprintf(text, sizeof(text), "%d", i);
+        put_send(w.qp[i % 3 == 0], text);
+    }
+    RNIC_UNTIL(w.r, taken(&w) == DEPTH);
+    for (int q = 0; q < 2; q++) {
+        for (int i = 0; i < DEPTH; i++) {
+            struct rnic_cqe cqe;
+            char got;
+
+            if ((i % 3 == 0) != q) {
+                continue;
+            }
+            rnic_cq_wait(w.r, &w.qp[q]->recv_cq, &cqe);
+            g_assert_cmpint(cqe.status, ==, RNIC_WC_SUCCESS);
+            g_assert_cmphex(le32_to_cpu(cqe.qpn), ==, w.qp[q]->qp.number);
+            rnic_mem_read(w.r, w.mr.bus + le64_to_cpu(cqe.wr_id) * STRIDE,
+                          &got, 1);
+            g_assert_cmpint(got, ==, '0' + i);
+        }
+        rnic_expect_no_cqe(w.r, &w.qp[q]->recv_cq);
+    }
+    world_cleanup(&w);
 }
 
 /* Completions of one QP are in the order of its messages. */
@@ -584,6 +632,7 @@ static void test_interleaved(void)
         }
     }
     world_cleanup(&w);
+    check_all_at_once();
     rnic_shows("V6.3.5-5");
 }
 
@@ -638,6 +687,19 @@ static void test_pd(void)
         rnic_expect_cqe(w.r, &c->send_cq, 6, RNIC_WC_INVALID_PD);
         reconnect(&w, c);
     }
+    /* A message longer than its WQE: as with an RQ, and the rest stays. */
+    sge = rnic_sge(&w.mr, 7 * STRIDE, 4);
+    rnic_post_srq_recv(w.r, &w.srq, 7, 1, &sge);
+    put_send(c, "five!");
+    rnic_expect_cqe(w.r, &c->recv_cq, 7, RNIC_WC_MESSAGE_TOO_LONG);
+    wire_expect_terminate(c->peer, 0x1205);
+    rnic_settle(w.r);
+    rnic_expect_no_async(w.r);
+    rnic_expect_no_cqe(w.r, &c->recv_cq);
+    rnic_mem_read(w.r, w.mr.bus + 7 * STRIDE + 4, got, 1);
+    g_assert_cmpint(got[0], ==, 0);
+    assert_works(&w, w.qp[1], 8);
+    reconnect(&w, c);
     rnic_mem_write(w.r, w.mr.bus, "untouched", 9);
     for (int i = 0; i < 2; i++) {
         if (i == 0) {
@@ -653,7 +715,7 @@ static void test_pd(void)
     rnic_mem_read(w.r, w.mr.bus, got, 8);
     g_assert_cmpmem(got, 8, "untouche", 8);
     world_cleanup(&w);
-    rnic_shows("V6.3.5-8 V6.3.6-1 V7.6.3-4 V7.6.3-5");
+    rnic_shows("V6.3.5-3 V6.3.5-8 V6.3.6-1 V7.6.3-4 V7.6.3-5");
 }
 
 /* All kinds of work of an SQ, on a QP that has an S-RQ. */
@@ -767,6 +829,11 @@ static void test_stag_zero(void)
     put_send(w.qp[0], "not so");
     rnic_expect_cqe(w.r, &w.qp[0]->recv_cq, 2, RNIC_WC_INVALID_STAG);
     wire_expect_terminate(w.qp[0]->peer, 0);
+    wire_shutdown(w.qp[0]->peer);
+    rnic_wait_qp_state(w.r, &w.qp[0]->qp, RNIC_QPS_ERROR);
+    g_assert_cmpint(rnic_qp_state(w.r, &privileged->qp), ==, RNIC_QPS_RTS);
+    g_assert_cmpint(rnic_qp_state(w.r, &w.qp[1]->qp), ==, RNIC_QPS_RTS);
+    rnic_expect_no_async(w.r);
     rnic_mem_read(w.r, w.mr.bus + 1000, got, 9);
     g_assert_cmpmem(got, 9, "by addres", 9);
     rnic_post_srq_recv(w.r, &w.srq, 3, 1, &sge);
@@ -799,13 +866,6 @@ static void receive(World *w, unsigned count)
         g_assert_cmpint(cqe.status, ==, RNIC_WC_SUCCESS);
         g_assert_cmphex(le32_to_cpu(cqe.qpn), ==,
                         w->qp[count & 1]->qp.number);
-    }
-}
-
-static void post_many(World *w, unsigned count)
-{
-    while (count--) {
-        post(w, count);
     }
 }
 
@@ -888,6 +948,30 @@ static void test_refused_leaves_all(void)
     rnic_shows("V8.3.1-4 V9.2.4.3-5 V9.2.4.3-6");
 }
 
+/* A message is half there. */
+static void put_half(World *w, Connection *c, uint32_t msn)
+{
+    uint32_t before = taken(w);
+    WireSegment half = {
+        .opcode = WIRE_SEND, .ddp_version = 1, .rdmap_version = 1,
+        .msn = msn, .length = 4, .payload = (uint8_t *)"half",
+    };
+
+    wire_put_segment(c->peer, &half);
+    RNIC_UNTIL(w->r, taken(w) == before + 1);
+}
+
+static void put_rest(Connection *c, uint32_t msn)
+{
+    WireSegment rest = {
+        .opcode = WIRE_SEND, .ddp_version = 1, .rdmap_version = 1,
+        .msn = msn, .mo = 4, .length = 4, .last = true,
+        .payload = (uint8_t *)"rest",
+    };
+
+    wire_put_segment(c->peer, &rest);
+}
+
 static uint16_t modify_rq_limit(World *w, const Connection *c, uint32_t limit)
 {
     struct rnic_admin_sqe sqe = rnic_command(RNIC_ADMIN_MODIFY_QP);
@@ -947,18 +1031,25 @@ static void test_rq_limit(void)
         g_assert_cmpuint(modify_rq_limit(&w, w.qp[0], DEPTH), ==, RNIC_ST_OK);
         g_assert_cmpuint(modify_rq_limit(&w, w.qp[0], 0), ==, RNIC_ST_OK);
         assert_rq_limit(&w, w.qp[0], 0, true);
-        for (int i = 0; i < 2; i++) {
-            struct rnic_cqe cqe;
-
-            put_send(w.qp[0], "exceeds");
-            rnic_cq_wait(w.r, &w.qp[0]->recv_cq, &cqe);
-            g_assert_cmpint(cqe.status, ==, RNIC_WC_SUCCESS);
-            g_assert_cmphex(le32_to_cpu(cqe.qpn), ==, w.qp[0]->qp.number);
-        }
+        /* A message that has only begun is in progress. */
+        put_half(&w, w.qp[0], 2 * round + 1);
         event = rnic_expect_async(w.r, RNIC_AE_QP_RQ_LIMIT,
                                   w.qp[0]->qp.number);
         g_assert_cmpint(event.resource, ==, RNIC_RESOURCE_QP);
         g_assert_cmpint(event.qp_state, ==, RNIC_QPS_RTS);
+        rnic_expect_no_cqe(w.r, &w.qp[0]->recv_cq);
+        put_rest(w.qp[0], 2 * round + 1);
+        w.qp[0]->peer->send_msn = 2 * round + 2;
+        for (int i = 0; i < 2; i++) {
+            struct rnic_cqe cqe;
+
+            rnic_cq_wait(w.r, &w.qp[0]->recv_cq, &cqe);
+            g_assert_cmpint(cqe.status, ==, RNIC_WC_SUCCESS);
+            g_assert_cmphex(le32_to_cpu(cqe.qpn), ==, w.qp[0]->qp.number);
+            if (i == 0) {
+                put_send(w.qp[0], "exceeds");
+            }
+        }
         rnic_settle(w.r);
         rnic_expect_no_async(w.r);
         assert_rq_limit(&w, w.qp[0], 0, false);
@@ -975,6 +1066,8 @@ static void test_rq_limit(void)
     g_assert_cmphex(attr.llp_stream, !=, 0);
     g_assert_cmpint(attr.terminate_origin, ==, 1);
     g_assert_cmpmem(attr.terminate, attr.terminate_length, t.octets, t.length);
+    g_assert_cmpuint(modify_rq_limit(&w, armed, 1), ==,
+                     RNIC_ST_INVALID_STATE_CHANGE);
     assert_rq_limit(&w, armed, 2, true);
     g_assert_cmpuint(modify_rq_limit(&w, w.qp[1], 7), ==, RNIC_ST_OK);
     wire_put_terminate(w.qp[1]->peer, 0x0207);
@@ -983,6 +1076,8 @@ static void test_rq_limit(void)
     g_assert_cmpint(attr.terminate_origin, ==, 2);
     g_assert_cmpuint(attr.terminate_length, ==, 4);
     g_assert_cmphex(lduw_be_p(attr.terminate), ==, 0x0207);
+    g_assert_cmpuint(modify_rq_limit(&w, w.qp[1], 1), ==,
+                     RNIC_ST_CANNOT_CHANGE_ATTRIBUTE);
     assert_rq_limit(&w, w.qp[1], 7, true);
     rnic_expect_async(w.r, RNIC_AE_TAGGED_INVALID_STAG, armed->qp.number);
     rnic_expect_async(w.r, RNIC_AE_TERMINATE_RECEIVED, w.qp[1]->qp.number);
@@ -993,19 +1088,6 @@ static void test_rq_limit(void)
 }
 
 /* -------------------------------------------------------- ends of a QP */
-
-/* A message is half there. */
-static void put_half(World *w, Connection *c, uint32_t msn)
-{
-    uint32_t before = taken(w);
-    WireSegment half = {
-        .opcode = WIRE_SEND, .ddp_version = 1, .rdmap_version = 1,
-        .msn = msn, .length = 4, .payload = (uint8_t *)"half",
-    };
-
-    wire_put_segment(c->peer, &half);
-    RNIC_UNTIL(w->r, taken(w) == before + 1);
-}
 
 /*
  * However a QP ends: what it has taken comes back, what it has not stays for
@@ -1153,15 +1235,46 @@ static void put_late(Connection *c)
     wire_try_put(c->peer, fpdu, wire_encode_fpdu(c->peer, ulpdu, size, fpdu));
 }
 
+/* Another S-RQ, and another QP, have nothing of what was posted before. */
+static void check_next_srq(World *w)
+{
+    RnicSrqInit init = rnic_srq_default(w->r);
+    RnicSrq srq;
+    ConnectionOptions options = { .srq = &srq };
+    struct rnic_sge sge;
+    Connection *c;
+
+    rnic_create_srq(w->r, &srq, &init);
+    c = connection_prepare_second(w->holder, &options);
+    connection_establish(c, &options);
+    sge = rnic_sge(&c->mr, 0, 8);
+    rnic_post_srq_recv(w->r, &srq, 99, 1, &sge);
+    put_send(c, "the next");
+    rnic_expect_cqe(w->r, &c->recv_cq, 99, RNIC_WC_SUCCESS);
+    put_send(c, "too much");
+    wire_expect_terminate(c->peer, 0x1202);
+    rnic_expect_async(w->r, RNIC_AE_RQ_MSN_RANGE, c->qp.number);
+    connection_recycle(c);
+    g_assert_cmpuint(rnic_admin_object(w->r, RNIC_ADMIN_DESTROY_QP,
+                                       c->qp.number), ==, RNIC_ST_OK);
+    g_assert_cmpuint(rnic_admin_object(w->r, RNIC_ADMIN_DESTROY_SRQ,
+                                       srq.number), ==, RNIC_ST_OK);
+    connection_free_second(c);
+}
+
 /* With WRs posted: the S-RQ goes, its buffers are not touched any more. */
 static void test_destroy_full(void)
 {
+    g_autofree uint8_t *filled = g_malloc(64 * STRIDE);
+    g_autofree uint8_t *got = g_malloc(64 * STRIDE);
+    uint32_t srqs;
     World w;
-    uint8_t got[64 * STRIDE];
 
     world_init(&w);
     post_many(&w, DEPTH);
-    rnic_mem_fill(w.r, w.mr.bus, 0x5a, 64 * STRIDE);
+    memset(filled, 0x5a, 64 * STRIDE);
+    rnic_mem_write(w.r, w.mr.bus, filled, 64 * STRIDE);
+    srqs = le32_to_cpu(rnic_query_counters(w.r).srqs);
     for (int i = 0; i < 2; i++) {
         g_assert_cmpuint(rnic_admin_object(w.r, RNIC_ADMIN_DESTROY_QP,
                                            w.qp[i]->qp.number), ==,
@@ -1172,11 +1285,11 @@ static void test_destroy_full(void)
     for (int i = 0; i < 2; i++) {
         put_late(w.qp[i]);
     }
+    g_assert_cmpuint(le32_to_cpu(rnic_query_counters(w.r).srqs), ==, srqs - 1);
+    check_next_srq(&w);
     rnic_settle(w.r);
-    rnic_mem_read(w.r, w.mr.bus, got, sizeof(got));
-    for (unsigned i = 0; i < sizeof(got); i++) {
-        g_assert_cmphex(got[i], ==, 0x5a);
-    }
+    rnic_mem_read(w.r, w.mr.bus, got, 64 * STRIDE);
+    g_assert_cmpmem(got, 64 * STRIDE, filled, 64 * STRIDE);
     for (int i = 0; i < 2; i++) {
         rnic_expect_no_cqe(w.r, &w.qp[i]->recv_cq);
     }
@@ -1341,6 +1454,7 @@ static void test_catastrophic(void)
     for (unsigned i = 0; i < G_N_ELEMENTS(producers); i++) {
         World w;
         struct rnic_aeqe event;
+        WireRead read;
         uint8_t got[4];
 
         world_init(&w);
@@ -1349,6 +1463,8 @@ static void test_catastrophic(void)
                          producers[i]);
         rnic_settle(w.r);
         rnic_expect_no_async(w.r);      /* nobody has asked yet */
+        connection_post(w.qp[0], RNIC_SQ_RDMA_READ, 5, 0, 8);
+        wire_get_read_request(w.qp[0]->peer, 1, &read);
         put_send(w.qp[0], "first");
         event = rnic_expect_async(w.r, RNIC_AE_SRQ_CATASTROPHIC,
                                   w.srq.number);
@@ -1356,6 +1472,9 @@ static void test_catastrophic(void)
         g_assert_cmphex(event.terminate, ==, 0);
         rnic_expect_async(w.r, RNIC_AE_SRQ_QP_ERROR, w.qp[0]->qp.number);
         wire_expect_terminate(w.qp[0]->peer, 0x0207);
+        g_assert_cmpint(rnic_qp_state(w.r, &w.qp[0]->qp), ==,
+                        RNIC_QPS_TERMINATE);
+        rnic_expect_cqe(w.r, &w.qp[0]->send_cq, 5, RNIC_WC_FLUSHED);
         g_assert_cmpuint(rnic_query_srq(w.r, &w.srq).srq.failed, ==, 1);
         /* The other QP has nothing to do with it until it needs a WQE. */
         rnic_settle(w.r);
