@@ -638,6 +638,24 @@ static void test_interleaved(void)
 
 /* ------------------------------------------------------------------- rights */
 
+/* A message longer than its WQE: as with an RQ, and what is behind that stays. */
+static void check_too_long(World *w, Connection *c)
+{
+    struct rnic_sge sge = rnic_sge(&w->mr, 7 * STRIDE, 4);
+    uint8_t behind;
+
+    rnic_post_srq_recv(w->r, &w->srq, 7, 1, &sge);
+    put_send(c, "five!");
+    rnic_expect_cqe(w->r, &c->recv_cq, 7, RNIC_WC_MESSAGE_TOO_LONG);
+    wire_expect_terminate(c->peer, 0x1205);
+    rnic_settle(w->r);
+    rnic_expect_no_async(w->r);
+    rnic_expect_no_cqe(w->r, &c->recv_cq);
+    rnic_mem_read(w->r, w->mr.bus + 7 * STRIDE + 4, &behind, 1);
+    g_assert_cmpint(behind, ==, 0);
+    assert_works(w, w->qp[1], 8);
+}
+
 /* The receive's PD is the S-RQ's; all else is the QP's. */
 static void test_pd(void)
 {
@@ -687,18 +705,7 @@ static void test_pd(void)
         rnic_expect_cqe(w.r, &c->send_cq, 6, RNIC_WC_INVALID_PD);
         reconnect(&w, c);
     }
-    /* A message longer than its WQE: as with an RQ, and the rest stays. */
-    sge = rnic_sge(&w.mr, 7 * STRIDE, 4);
-    rnic_post_srq_recv(w.r, &w.srq, 7, 1, &sge);
-    put_send(c, "five!");
-    rnic_expect_cqe(w.r, &c->recv_cq, 7, RNIC_WC_MESSAGE_TOO_LONG);
-    wire_expect_terminate(c->peer, 0x1205);
-    rnic_settle(w.r);
-    rnic_expect_no_async(w.r);
-    rnic_expect_no_cqe(w.r, &c->recv_cq);
-    rnic_mem_read(w.r, w.mr.bus + 7 * STRIDE + 4, got, 1);
-    g_assert_cmpint(got[0], ==, 0);
-    assert_works(&w, w.qp[1], 8);
+    check_too_long(&w, c);
     reconnect(&w, c);
     rnic_mem_write(w.r, w.mr.bus, "untouched", 9);
     for (int i = 0; i < 2; i++) {
@@ -991,6 +998,64 @@ static void assert_rq_limit(World *w, const Connection *c, uint32_t limit,
     g_assert_cmpuint(attr.rq_limit_armed, ==, armed);
 }
 
+/* Armed twice it is told once, when a message, @msn, has begun; another one follows. */
+static void check_limit_exceeded(World *w, Connection *c, uint32_t msn)
+{
+    struct rnic_aeqe event;
+
+    g_assert_cmpuint(modify_rq_limit(w, c, DEPTH), ==, RNIC_ST_OK);
+    g_assert_cmpuint(modify_rq_limit(w, c, 0), ==, RNIC_ST_OK);
+    assert_rq_limit(w, c, 0, true);
+    put_half(w, c, msn);
+    event = rnic_expect_async(w->r, RNIC_AE_QP_RQ_LIMIT, c->qp.number);
+    g_assert_cmpint(event.resource, ==, RNIC_RESOURCE_QP);
+    g_assert_cmpint(event.qp_state, ==, RNIC_QPS_RTS);
+    rnic_expect_no_cqe(w->r, &c->recv_cq);
+    put_rest(c, msn);
+    c->peer->send_msn = msn + 1;
+    put_send(c, "exceeds");
+    for (int i = 0; i < 2; i++) {
+        struct rnic_cqe cqe;
+
+        rnic_cq_wait(w->r, &c->recv_cq, &cqe);
+        g_assert_cmpint(cqe.status, ==, RNIC_WC_SUCCESS);
+        g_assert_cmphex(le32_to_cpu(cqe.qpn), ==, c->qp.number);
+    }
+    rnic_settle(w->r);
+    rnic_expect_no_async(w->r);
+    assert_rq_limit(w, c, 0, false);
+}
+
+/* Beside a Terminate of @a's own, and one of @b's peer; not to be changed there. */
+static void check_limit_in_ends(World *w, Connection *a, Connection *b)
+{
+    struct rnic_qp_attr attr;
+    WireTerminate t;
+
+    wire_put_write(a->peer, 0x77777700, 0, "x", 1);
+    wire_get_terminate(a->peer, &t);
+    attr = rnic_query_qp(w->r, &a->qp);
+    g_assert_cmpint(attr.state, ==, RNIC_QPS_TERMINATE);
+    g_assert_cmphex(attr.llp_stream, !=, 0);
+    g_assert_cmpint(attr.terminate_origin, ==, 1);
+    g_assert_cmpmem(attr.terminate, attr.terminate_length, t.octets, t.length);
+    g_assert_cmpuint(modify_rq_limit(w, a, 1), ==,
+                     RNIC_ST_INVALID_STATE_CHANGE);
+    assert_rq_limit(w, a, 2, true);
+    g_assert_cmpuint(modify_rq_limit(w, b, 7), ==, RNIC_ST_OK);
+    wire_put_terminate(b->peer, 0x0207);
+    rnic_wait_qp_state(w->r, &b->qp, RNIC_QPS_ERROR);
+    attr = rnic_query_qp(w->r, &b->qp);
+    g_assert_cmpint(attr.terminate_origin, ==, 2);
+    g_assert_cmpuint(attr.terminate_length, ==, 4);
+    g_assert_cmphex(lduw_be_p(attr.terminate), ==, 0x0207);
+    g_assert_cmpuint(modify_rq_limit(w, b, 1), ==,
+                     RNIC_ST_CANNOT_CHANGE_ATTRIBUTE);
+    assert_rq_limit(w, b, 7, true);
+    rnic_expect_async(w->r, RNIC_AE_TAGGED_INVALID_STAG, a->qp.number);
+    rnic_expect_async(w->r, RNIC_AE_TERMINATE_RECEIVED, b->qp.number);
+}
+
 /*
  * Segments are placed in order, so a QP has one message in progress at most:
  * a limit of zero, which only Modify QP can arm, is what it can exceed.
@@ -1000,8 +1065,6 @@ static void test_rq_limit(void)
     World w;
     ConnectionOptions options;
     Connection *armed;
-    struct rnic_qp_attr attr;
-    WireTerminate t;
 
     world_init(&w);
     options = options_of(&w);
@@ -1025,62 +1088,13 @@ static void test_rq_limit(void)
     g_assert_cmpuint(modify_rq_limit(&w, w.holder, 0), ==,
                      RNIC_ST_CANNOT_CHANGE_ATTRIBUTE);
     assert_rq_limit(&w, w.qp[0], 0, false);
-    for (int round = 0; round < 2; round++) {
-        struct rnic_aeqe event;
-
-        g_assert_cmpuint(modify_rq_limit(&w, w.qp[0], DEPTH), ==, RNIC_ST_OK);
-        g_assert_cmpuint(modify_rq_limit(&w, w.qp[0], 0), ==, RNIC_ST_OK);
-        assert_rq_limit(&w, w.qp[0], 0, true);
-        /* A message that has only begun is in progress. */
-        put_half(&w, w.qp[0], 2 * round + 1);
-        event = rnic_expect_async(w.r, RNIC_AE_QP_RQ_LIMIT,
-                                  w.qp[0]->qp.number);
-        g_assert_cmpint(event.resource, ==, RNIC_RESOURCE_QP);
-        g_assert_cmpint(event.qp_state, ==, RNIC_QPS_RTS);
-        rnic_expect_no_cqe(w.r, &w.qp[0]->recv_cq);
-        put_rest(w.qp[0], 2 * round + 1);
-        w.qp[0]->peer->send_msn = 2 * round + 2;
-        for (int i = 0; i < 2; i++) {
-            struct rnic_cqe cqe;
-
-            rnic_cq_wait(w.r, &w.qp[0]->recv_cq, &cqe);
-            g_assert_cmpint(cqe.status, ==, RNIC_WC_SUCCESS);
-            g_assert_cmphex(le32_to_cpu(cqe.qpn), ==, w.qp[0]->qp.number);
-            if (i == 0) {
-                put_send(w.qp[0], "exceeds");
-            }
-        }
-        rnic_settle(w.r);
-        rnic_expect_no_async(w.r);
-        assert_rq_limit(&w, w.qp[0], 0, false);
-    }
+    check_limit_exceeded(&w, w.qp[0], 1);
+    check_limit_exceeded(&w, w.qp[0], 3);
     /* Low water is told of the queue. */
     g_assert_cmpuint(rnic_modify_srq_limit(w.r, &w.srq, 1), ==, RNIC_ST_OK);
     receive(&w, 1);
     expect_limit(&w);
-    /* Beside a Terminate of its own, and one of the peer's. */
-    wire_put_write(armed->peer, 0x77777700, 0, "x", 1);
-    wire_get_terminate(armed->peer, &t);
-    attr = rnic_query_qp(w.r, &armed->qp);
-    g_assert_cmpint(attr.state, ==, RNIC_QPS_TERMINATE);
-    g_assert_cmphex(attr.llp_stream, !=, 0);
-    g_assert_cmpint(attr.terminate_origin, ==, 1);
-    g_assert_cmpmem(attr.terminate, attr.terminate_length, t.octets, t.length);
-    g_assert_cmpuint(modify_rq_limit(&w, armed, 1), ==,
-                     RNIC_ST_INVALID_STATE_CHANGE);
-    assert_rq_limit(&w, armed, 2, true);
-    g_assert_cmpuint(modify_rq_limit(&w, w.qp[1], 7), ==, RNIC_ST_OK);
-    wire_put_terminate(w.qp[1]->peer, 0x0207);
-    rnic_wait_qp_state(w.r, &w.qp[1]->qp, RNIC_QPS_ERROR);
-    attr = rnic_query_qp(w.r, &w.qp[1]->qp);
-    g_assert_cmpint(attr.terminate_origin, ==, 2);
-    g_assert_cmpuint(attr.terminate_length, ==, 4);
-    g_assert_cmphex(lduw_be_p(attr.terminate), ==, 0x0207);
-    g_assert_cmpuint(modify_rq_limit(&w, w.qp[1], 1), ==,
-                     RNIC_ST_CANNOT_CHANGE_ATTRIBUTE);
-    assert_rq_limit(&w, w.qp[1], 7, true);
-    rnic_expect_async(w.r, RNIC_AE_TAGGED_INVALID_STAG, armed->qp.number);
-    rnic_expect_async(w.r, RNIC_AE_TERMINATE_RECEIVED, w.qp[1]->qp.number);
+    check_limit_in_ends(&w, armed, w.qp[1]);
     connection_free_second(armed);
     world_cleanup(&w);
     rnic_shows("V6.1.2-2 V6.3-2 V6.3.8-5 V6.3.8-6 V6.3.8-7 V9.2.5.1-5 "

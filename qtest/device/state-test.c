@@ -575,18 +575,67 @@ static void test_peer_reset(void)
     rnic_shows("V6.2.2.4-3 V6.2.2.4-4 V9.5.3-4 V6.2.4-1");
 }
 
+/* All ways out of RTS. */
+enum { CLOSE, BUSY_CLOSE, PEER_TERMINATE, RESET, BAD_WRITE, BAD_WORK, ABORT,
+       OWN_CLOSE, OWN_TERMINATE, WAYS_OUT };
+
+static void leave_rts(Connection *c, int way)
+{
+    switch (way) {
+    case PEER_TERMINATE:
+        wire_put_terminate(c->peer, 0x0207);
+        break;
+    case RESET:
+        wire_abort(c->peer);
+        c->peer = NULL;
+        break;
+    case BAD_WRITE:
+        wire_put_write(c->peer, 0x77777700, 0, "x", 1);
+        break;
+    case BAD_WORK:
+        break;
+    case ABORT:
+    case OWN_CLOSE:
+    case OWN_TERMINATE:
+        g_assert_cmpuint(rnic_modify_qp_state(c->r, &c->qp,
+                                              way == ABORT ? RNIC_QPS_ERROR
+                                              : way == OWN_CLOSE
+                                              ? RNIC_QPS_CLOSING
+                                              : RNIC_QPS_TERMINATE),
+                         ==, RNIC_ST_OK);
+        break;
+    default:
+        wire_shutdown(c->peer);
+    }
+}
+
+/* What the peer gets until the end, which is as it should be: a Terminate? */
+static bool terminate_comes(Connection *c, int way)
+{
+    WireSegment segment;
+    WireEnd end = WIRE_RST;
+    bool seen = false;
+
+    while (c->peer && (end = wire_end(c->peer)) == WIRE_DATA) {
+        wire_get_segment(c->peer, &segment);
+        seen |= segment.opcode == WIRE_TERMINATE;
+        g_free(segment.payload);
+    }
+    g_assert_cmpint(end, ==, way == ABORT || way == RESET ? WIRE_RST
+                                                          : WIRE_FIN);
+    return seen;
+}
+
 /*
- * All ways out of RTS: as many events as there should be, a Terminate only
- * when there should be one, everything flushed, and a new stream afterwards.
+ * As many events as there should be, a Terminate only when there should be one,
+ * everything flushed, and a new stream afterwards.
  */
 static void test_ways_out(void)
 {
-    enum { CLOSE, BUSY_CLOSE, PEER_TERMINATE, RESET, BAD_WRITE, BAD_WORK,
-           ABORT, OWN_CLOSE, OWN_TERMINATE, COUNT };
     static const struct {
         uint16_t event;
         bool terminate;         /* from the device */
-    } ways[COUNT] = {
+    } ways[WAYS_OUT] = {
         [CLOSE] = { RNIC_AE_LLP_CLOSE_COMPLETE, false },
         [BUSY_CLOSE] = { RNIC_AE_BAD_LLP_CLOSE, true },
         [PEER_TERMINATE] = { RNIC_AE_TERMINATE_RECEIVED, false },
@@ -599,14 +648,12 @@ static void test_ways_out(void)
     };
     Connection *c = connection_prepare(NULL);
 
-    for (int way = 0; way < COUNT; way++) {
+    for (int way = 0; way < WAYS_OUT; way++) {
         RnicWr wr = connection_wr(c, way == BAD_WORK ? RNIC_SQ_SEND
                                                      : RNIC_SQ_RDMA_READ, 1,
                                   0, 8);
         bool clean = way == CLOSE || way == OWN_CLOSE;
-        WireSegment segment;
-        WireEnd end = WIRE_RST;
-        bool seen = false;
+        bool seen;
 
         connection_establish(c, NULL);
         post_receives(c, 3);
@@ -618,39 +665,8 @@ static void test_ways_out(void)
             connection_post(c, RNIC_SQ_SEND, 2, 0, 8);
             rnic_settle(c->r);
         }
-        switch (way) {
-        case PEER_TERMINATE:
-            wire_put_terminate(c->peer, 0x0207);
-            break;
-        case RESET:
-            wire_abort(c->peer);
-            c->peer = NULL;
-            break;
-        case BAD_WRITE:
-            wire_put_write(c->peer, 0x77777700, 0, "x", 1);
-            break;
-        case BAD_WORK:
-            break;
-        case ABORT:
-        case OWN_CLOSE:
-        case OWN_TERMINATE:
-            g_assert_cmpuint(rnic_modify_qp_state(
-                                 c->r, &c->qp,
-                                 way == ABORT ? RNIC_QPS_ERROR
-                                 : way == OWN_CLOSE ? RNIC_QPS_CLOSING
-                                 : RNIC_QPS_TERMINATE),
-                             ==, RNIC_ST_OK);
-            break;
-        default:
-            wire_shutdown(c->peer);
-        }
-        while (c->peer && (end = wire_end(c->peer)) == WIRE_DATA) {
-            wire_get_segment(c->peer, &segment);
-            seen |= segment.opcode == WIRE_TERMINATE;
-            g_free(segment.payload);
-        }
-        g_assert_cmpint(end, ==, way == ABORT || way == RESET ? WIRE_RST
-                                                              : WIRE_FIN);
+        leave_rts(c, way);
+        seen = terminate_comes(c, way);
         if (way == PEER_TERMINATE || way == BAD_WRITE || way == BAD_WORK ||
             way == OWN_CLOSE || way == OWN_TERMINATE) {
             wire_shutdown(c->peer);
@@ -751,6 +767,9 @@ static void check_close_with_work(void)
         }
         rnic_expect_no_cqe(c->r, &c->send_cq);
         rnic_expect_no_cqe(c->r, &c->recv_cq);
+        connection_recycle(c);
+        connection_establish(c, NULL);
+        assert_serves(c);
         connection_free(c);
     }
 }
@@ -829,7 +848,7 @@ static void test_close_with_work(void)
 {
     check_close_with_work();
     check_close_with_receives();
-    rnic_shows("V6.2.2.2-5 V6.2.5-6 V6.2.5-10");
+    rnic_shows("V6.2.2.2-5 V6.2.5-6 V6.2.5-10 V6.6.2.2-2");
 }
 
 /* What arrives in Closing: none of it is done. */
@@ -1082,6 +1101,9 @@ static void check_terminate_lost(int way, bool silent)
     attr = rnic_query_qp(c->r, &c->qp);
     assert_terminate_kept(&attr, &t);
     g_assert_cmphex(attr.llp_stream, ==, 0);
+    connection_recycle(c);
+    connection_establish(c, NULL);
+    assert_serves(c);
     connection_free(c);
 }
 
