@@ -230,7 +230,9 @@ static void test_shared_refused(void)
     g_assert_cmpuint(stag_try_share(w.r, (stag), &other), ==, (status))
     REFUSED(0, RNIC_ST_INVALID_STAG);
     REFUSED(STAG_UNKNOWN, RNIC_ST_INVALID_STAG);
-    REFUSED(source.stag ^ 1, RNIC_ST_INVALID_STAG);
+    for (unsigned bit = 0; bit < 8; bit++) {
+        REFUSED(source.stag ^ 1u << bit, RNIC_ST_INVALID_STAG);
+    }
     other.pd = 0x7777;
     REFUSED(source.stag, RNIC_ST_INVALID_PD);
     other.pd = source.pd;
@@ -260,11 +262,14 @@ static void test_shared_refused(void)
     /* Invalid ones: fresh, and invalidated. */
     fresh = stag_alloc(w.r, w.r->pd, 2, 7, true);
     REFUSED(fresh, RNIC_ST_INVALID_STAG);
+    g_assert_cmpint(stag_query_mr(w.r, fresh).valid, ==, 0);
     stag_dealloc(w.r, fresh);
     invalid = source;
     stag_register(w.r, &invalid);
     g_assert_cmpuint(stag_invalidate(w.c, invalid.stag), ==, RNIC_WC_SUCCESS);
     REFUSED(invalid.stag, RNIC_ST_INVALID_STAG);
+    g_assert_cmpint(stag_query_mr(w.r, invalid.stag).valid, ==, 0);
+    g_assert_cmpint(stag_query_mr(w.r, invalid.stag).kind, ==, RNIC_STAG_MR);
     stag_dealloc(w.r, invalid.stag);
     /* Whole pages further it may be. */
     other.va = source.va + 0x3000;
@@ -276,7 +281,8 @@ static void test_shared_refused(void)
     REFUSED(source.stag, RNIC_ST_INVALID_STAG);
 #undef REFUSED
     world_cleanup(&w);
-    rnic_shows("V7.3.2.4-1 V7.3.2.4-3 V7.3.2.4-5 V7.2.1-11 V9.2.6.6-5");
+    rnic_shows("V7.3.2.4-1 V7.3.2.4-3 V7.3.2.4-5 V7.2.1-11 V9.2.6.6-5 "
+               "V7.2.2-3");
 }
 
 static uint16_t share_with_flags(Rnic *r, uint32_t source, uint8_t flags,
@@ -435,6 +441,8 @@ static void test_shared_for_ever(void)
         g_assert_cmpmem(got, 8, i ? "response" : "RESPONSE", 8);
         stag_reconnect(w.c);
         g_assert_cmpint(stag_query_mr(w.r, region->stag).valid, ==, 1);
+        g_assert_cmpint(stag_query_mr(w.r, region->stag).kind, ==,
+                        RNIC_STAG_SHARED_MR);
         assert_maps(&w, region->stag, region->va, region->bus[0]);
     }
     stag_dealloc(w.r, regions[1].stag);
@@ -443,6 +451,8 @@ static void test_shared_for_ever(void)
     g_assert_cmpuint(stag_try_reregister(w.r, &again, STAG_CHANGE_ALL), ==,
                      RNIC_ST_INVALID_STAG);
     assert_maps(&w, regions[0].stag, regions[0].va, regions[0].bus[0]);
+    g_assert_cmpint(stag_query_mr(w.r, regions[0].stag).kind, ==,
+                    RNIC_STAG_SHARED_MR);
     stag_dealloc(w.r, regions[0].stag);
     world_cleanup(&w);
     rnic_shows("V7.2.2-5 V7.3.2.5-2 V7.8-2 V7.8-3 V7.8-4 V9.2.6.6-2");
@@ -594,7 +604,8 @@ static void test_reregister_bad_stag(void)
     StagRegion region, copy, shared[2];
     StagBind bind;
     struct rnic_mr_attr before, after;
-    uint32_t stags[] = { 0, STAG_UNKNOWN, 0xffffffff, 0, 0, 0 };
+    struct rnic_mr_attr of_window, of_shared;
+    uint32_t stags[] = { 0, STAG_UNKNOWN, 0xffffffff, 0, 0, 0, 0 };
 
     world_init(&w);
     region = stag_region(w.r, 2);
@@ -609,7 +620,10 @@ static void test_reregister_bad_stag(void)
     stags[3] = bind.mw;
     stags[4] = shared[0].stag;
     stags[5] = shared[1].stag;
+    stags[6] = stag_alloc_mw(w.r, w.r->pd, 2);
     before = stag_query_mr(w.r, region.stag);
+    of_window = stag_query_mw(w.r, bind.mw);
+    of_shared = stag_query_mr(w.r, shared[0].stag);
     for (unsigned i = 0; i < G_N_ELEMENTS(stags); i++) {
         copy = region;
         copy.stag = stags[i];
@@ -619,6 +633,12 @@ static void test_reregister_bad_stag(void)
     }
     after = stag_query_mr(w.r, region.stag);
     g_assert_cmpmem(&after, sizeof(after), &before, sizeof(before));
+    after = stag_query_mw(w.r, bind.mw);
+    g_assert_cmpmem(&after, sizeof(after), &of_window, sizeof(of_window));
+    after = stag_query_mr(w.r, shared[0].stag);
+    g_assert_cmpmem(&after, sizeof(after), &of_shared, sizeof(of_shared));
+    g_assert_cmpint(stag_query_mw(w.r, stags[6]).valid, ==, 0);
+    stag_dealloc(w.r, stags[6]);
     assert_maps(&w, region.stag, region.va, region.bus[0]);
     assert_maps(&w, bind.mw, bind.va, shared[0].bus[0]);
     assert_maps(&w, shared[0].stag, shared[0].va, shared[0].bus[0]);
@@ -761,6 +781,28 @@ static void test_query(void)
     rnic_shows("V9.2.6.3-1 V9.2.6.3-2");
 }
 
+/* To each command that names an STag. */
+static void assert_unknown(World *w, uint32_t stag)
+{
+    static const uint16_t opcodes[] = {
+        RNIC_ADMIN_QUERY_MR, RNIC_ADMIN_QUERY_MW,
+    };
+    StagRegion region = stag_region(w->r, 1);
+    struct rnic_mr_attr attr;
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(opcodes); i++) {
+        g_assert_cmpuint(rnic_admin_query(w->r, opcodes[i], stag, &attr,
+                                          sizeof(attr)), ==,
+                         RNIC_ST_INVALID_STAG);
+    }
+    region.stag = stag;
+    g_assert_cmpuint(stag_try_reregister(w->r, &region, STAG_CHANGE_ALL), ==,
+                     RNIC_ST_INVALID_STAG);
+    g_assert_cmpuint(stag_try_share(w->r, stag, &region), ==,
+                     RNIC_ST_INVALID_STAG);
+    g_assert_cmpuint(stag_try_dealloc(w->r, stag), ==, RNIC_ST_INVALID_STAG);
+}
+
 /* Of whatever origin, in whatever state: gone, for both sides. */
 static void test_dealloc_any(void)
 {
@@ -808,7 +850,7 @@ static void test_dealloc_any(void)
             }
         }
         stag_dealloc(w.r, stag);
-        g_assert_false(stag_exists(w.r, stag));
+        assert_unknown(&w, stag);
         stag_peer_write_refused(w.c, stag, region.va, 1, 0x1100);
         stag_peer_read_refused(w.c, stag, region.va, 1, 0x0100);
         assert_no_local_use(&w, stag, region.va);
@@ -818,7 +860,7 @@ static void test_dealloc_any(void)
         }
     }
     world_cleanup(&w);
-    rnic_shows("V9.2.6.4-1");
+    rnic_shows("V9.2.6.4-1 V7.2.2-4");
 }
 
 static void test_reregister_loop(void)
@@ -1511,7 +1553,7 @@ static void test_no_room_needed(void)
         g_assert_cmpuint(stag_invalidate(c, fast.stag), ==, RNIC_WC_SUCCESS);
     }
     connection_free(c);
-    rnic_shows("V7.8-8 V7.3.2.1-2");
+    rnic_shows("V7.8-8 V7.3.2.1-2 V7.3.2.3-12");
 }
 
 static void test_stags_exhausted(void)

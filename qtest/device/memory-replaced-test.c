@@ -17,6 +17,7 @@
 /* 0xLTCC of RFC 5040 4.8. */
 #define READ_INVALID_STAG 0x0100
 #define TAGGED_INVALID_STAG 0x1100
+#define TAGGED_ACCESS 0x1102     /* rights, or the PD */
 
 /* No socket holds a region, so a Read of all of it cannot run ahead. */
 #define PAGE_SHIFT 21
@@ -283,6 +284,53 @@ static void test_same_pages(void)
     world_cleanup(&w);
 }
 
+/* How a region of the same pages is other than it was. */
+typedef enum Other { NO_RIGHT, OTHER_PD, ALL_ELSE, OTHERS } Other;
+
+/* From here on the peer may not write to it. */
+static void make_other(World *w, Other other)
+{
+    static const uint32_t changes[OTHERS] = {
+        RNIC_REREGISTER_ACCESS, RNIC_REREGISTER_PD, STAG_CHANGE_ALL,
+    };
+    StagRegion region = other == ALL_ELSE ? w->new : w->old;
+
+    region.stag = w->stag;
+    region.access &= other == OTHER_PD ? ~0u : ~RW;
+    region.pd = other == NO_RIGHT ? w->r->pd : rnic_alloc_pd(w->r);
+    g_assert_cmpuint(stag_try_reregister(w->r, &region, changes[other]), ==,
+                     RNIC_ST_OK);
+}
+
+/* Rights and PD count for what comes behind the change, of the same message too. */
+static void test_rights_and_pd(void)
+{
+    for (Other other = 0; other < OTHERS; other++) {
+        WireTerminate t;
+        World w;
+
+        world_init(&w);
+        make_region(&w);
+        put_piece(&w, WIRE_WRITE, w.old.va, false);
+        wait_octet(&w, w.old.bus[0] + PIECE - 1, 'w');
+        make_other(&w, other);
+        put_piece(&w, WIRE_WRITE, w.old.va + PIECE, true);
+        wire_get_terminate(w.c->peer, &t);
+        /* Deallocated, or the new one. */
+        g_assert_true(t.code == TAGGED_INVALID_STAG ||
+                      t.code == TAGGED_ACCESS);
+        expect_octets(&w, &w.old, 0, 'w', PIECE);
+        expect_octets(&w, &w.old, PIECE, 'o', PAGE - PIECE);
+        expect_octets(&w, &w.new, 0, 'n', PAGE);
+        stag_reconnect(w.c);
+        stag_peer_write_refused(w.c, w.stag, w.old.va, 1, TAGGED_ACCESS);
+        drop_stag(&w);
+        w.before.pds = rnic_query_counters(w.r).pds;
+        world_cleanup(&w);
+    }
+    rnic_shows("V7.3.2.3-13");
+}
+
 /* The message after it has nothing to do with the one before. */
 static void test_between_messages(void)
 {
@@ -500,16 +548,81 @@ static void test_load(void)
     rnic_shows("V7.3.2.3-13");
 }
 
+/* Whether the Write before it was done; else it was refused by the one or the other. */
+static bool write_allowed(World *w)
+{
+    WireSegment segment;
+    bool done;
+
+    wire_get_segment(w->c->peer, &segment);
+    done = segment.opcode == WIRE_READ_RESPONSE;
+    if (!done) {
+        uint16_t code = lduw_be_p(segment.payload);
+
+        g_assert_cmpint(segment.opcode, ==, WIRE_TERMINATE);
+        g_assert_true(code == TAGGED_INVALID_STAG || code == TAGGED_ACCESS);
+    }
+    g_free(segment.payload);
+    return done;
+}
+
+/*
+ * The peer writes while the region gets other pages that it may not write to, by
+ * rights or by the PD: nothing comes to these.
+ */
+static void test_load_not_allowed(void)
+{
+    g_autofree uint8_t *data = g_malloc(LOAD);
+    WireRead fence = { };
+    uint32_t pd;
+    World w;
+
+    world_init(&w);
+    pd = rnic_alloc_pd(w.r);
+    w.new.pd = pd;
+    make_region(&w);
+    memset(data, 'w', LOAD);
+    for (unsigned i = 0; i < 60; i++) {
+        bool done;
+
+        w.new.access = i & 1 ? w.old.access : w.old.access & ~RW;
+        w.new.pd = i & 1 ? pd : w.old.pd;
+        w.new.stag = w.old.stag = w.stag;
+        rnic_mem_fill(w.r, w.old.bus[0], 0, LOAD);
+        w.c->peer->segment_size = i & 2 ? PIECE : FRAME;
+        wire_put_write(w.c->peer, w.stag, w.old.va, data, LOAD);
+        wire_put_read_request(w.c->peer, &fence);
+        g_assert_cmpuint(stag_try_reregister(w.r, &w.new, STAG_CHANGE_ALL),
+                         ==, RNIC_ST_OK);
+        done = write_allowed(&w);
+        expect_octets(&w, &w.new, 0, 'n', PAGE);
+        if (done) {
+            expect_octets(&w, &w.old, 0, 'w', LOAD);
+        } else {
+            stag_reconnect(w.c);
+        }
+        stag_peer_write_refused(w.c, w.stag, w.new.va, 1, TAGGED_ACCESS);
+        g_assert_cmpuint(stag_try_reregister(w.r, &w.old, STAG_CHANGE_ALL),
+                         ==, RNIC_ST_OK);
+    }
+    drop_stag(&w);
+    w.before.pds = rnic_query_counters(w.r).pds;
+    world_cleanup(&w);
+    rnic_shows("V7.3.2.3-13");
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     qtest_add_func("rnic/replaced/segments", test_segments);
     qtest_add_func("rnic/replaced/one-segment", test_one_segment);
     qtest_add_func("rnic/replaced/same-pages", test_same_pages);
+    qtest_add_func("rnic/replaced/rights-and-pd", test_rights_and_pd);
     qtest_add_func("rnic/replaced/between-messages", test_between_messages);
     qtest_add_func("rnic/replaced/read", test_read);
     qtest_add_func("rnic/replaced/response", test_response);
     qtest_add_func("rnic/replaced/own-work", test_own_work);
     qtest_add_func("rnic/replaced/load", test_load);
+    qtest_add_func("rnic/replaced/load-not-allowed", test_load_not_allowed);
     return g_test_run();
 }

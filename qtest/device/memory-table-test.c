@@ -53,6 +53,7 @@ typedef enum Access {
     READ_SINK,
     LOCAL_INVALIDATE,
     SEND_INVALIDATE,
+    SEND_SE_INVALIDATE,
     READ_INVALIDATE,
     FAST_REGISTER,
     BIND_OVER,                  /* the STag is the region */
@@ -63,8 +64,8 @@ typedef enum Access {
 static const char *const names[ACCESSES] = {
     "source of a Send", "source of a Write", "sink of a receive",
     "peer's Write", "peer's Read", "sink of a Read", "Invalidate Local STag",
-    "peer's Send with Invalidate", "Read with Invalidate", "Fast-Register",
-    "Bind over it", "Bind it",
+    "peer's Send with Invalidate", "peer's Send with SE and Invalidate",
+    "Read with Invalidate", "Fast-Register", "Bind over it", "Bind it",
 };
 
 typedef enum Verdict {
@@ -95,7 +96,7 @@ static bool exists(const Thing *t)
 /* "Local access" */
 static Verdict local_rule(const Thing *t, uint8_t need, uint32_t enables)
 {
-    if (t->kind == ZERO) {
+    if (t->kind == ZERO && !t->bad_key) {
         return enables & RNIC_QP_PRIVILEGED ? ALLOWED : INVALID_STAG;
     }
     if (!is_region(t) || t->state != VALID || t->bad_key) {
@@ -200,6 +201,7 @@ static Verdict rule(const Thing *t, Access access, uint32_t enables)
     case LOCAL_INVALIDATE:
         return invalidate_rule(t, false, enables);
     case SEND_INVALIDATE:
+    case SEND_SE_INVALIDATE:
         return invalidate_rule(t, true, enables);
     case READ_INVALIDATE:
         verdict = remote_rule(t, RW, write);
@@ -513,7 +515,8 @@ static void do_read(World *w, const Thing *t, const Made *made, Access access,
     }
 }
 
-static void do_send_invalidate(World *w, const Made *made, Verdict verdict)
+static void do_send_invalidate(World *w, const Made *made, Access access,
+                               Verdict verdict)
 {
     static const uint16_t codes[] = {
         [INVALID_STAG] = 0x0209, [INVALID_PD] = 0x0109, [BOUND] = 0x0109,
@@ -523,7 +526,10 @@ static void do_send_invalidate(World *w, const Made *made, Verdict verdict)
     WireTerminate t;
 
     connection_recv(w->c, 7, 64, 8);
-    wire_put_send(w->c->peer, WIRE_SEND_INVALIDATE, made->name, after, 8);
+    wire_put_send(w->c->peer, access == SEND_INVALIDATE
+                              ? WIRE_SEND_INVALIDATE
+                              : WIRE_SEND_SE_INVALIDATE,
+                  made->name, after, 8);
     rnic_cq_wait(w->r, &w->c->recv_cq, &cqe);
     if (verdict == ALLOWED) {
         g_assert_cmpint(cqe.status, ==, RNIC_WC_SUCCESS);
@@ -587,7 +593,8 @@ static void run_access(World *w, const Thing *t, const Made *made,
         do_read(w, t, made, access, verdict);
         break;
     case SEND_INVALIDATE:
-        do_send_invalidate(w, made, verdict);
+    case SEND_SE_INVALIDATE:
+        do_send_invalidate(w, made, access, verdict);
         break;
     default:
         do_local_work(w, made, access, verdict);
@@ -617,6 +624,7 @@ static bool valid_after(const Thing *t, Access access, Verdict verdict)
         switch (access) {
         case LOCAL_INVALIDATE:
         case SEND_INVALIDATE:
+        case SEND_SE_INVALIDATE:
         case READ_INVALIDATE:
             return false;
         case FAST_REGISTER:
@@ -702,7 +710,7 @@ static void run_case(World *w, const Thing *t, Access access,
 #define ALL (LR | LW | RR | RW | MB)
 
 static const Thing things[] = {
-    { UNKNOWN }, { GONE }, { ZERO },
+    { UNKNOWN }, { GONE }, { ZERO }, { ZERO, .bad_key = true },
     /* Figure 18 */
     { REGION, .access = LR | MB }, { REGION, .access = LW | MB },
     { REGION, .access = LR | LW | MB }, { REGION, .access = LR | RR | MB },
@@ -786,7 +794,7 @@ static void test_local(void)
 
     run_table(accesses, G_N_ELEMENTS(accesses), all_enabled, 1);
     rnic_shows("V7.4.1-3 V7.4.1-4 V7.4.1-5 V7.6.3-1 V7.6.3-3 V7.2.2-1 "
-               "V7.3-1 V7.4.2-7");
+               "V7.3-1 V7.4.2-7 V7.2.1-3");
 }
 
 static void test_remote(void)
@@ -802,13 +810,14 @@ static void test_remote(void)
 static void test_invalidation(void)
 {
     static const Access accesses[] = {
-        LOCAL_INVALIDATE, SEND_INVALIDATE, READ_INVALIDATE,
+        LOCAL_INVALIDATE, SEND_INVALIDATE, SEND_SE_INVALIDATE,
+        READ_INVALIDATE,
     };
 
     run_table(accesses, G_N_ELEMENTS(accesses), all_enabled, 1);
     rnic_shows("V7.2.1-10 V7.2-4 V7.4.2-8 V7.8-2 V7.8-3 V7.8-4 V7.8-12 "
                "R5.3-11 V7.8-13 V7.8-14 V7.8-16 V7.8-17 V7.10.6.3-1 V7.10.6.3-2 "
-               "V7.10.6.3-3");
+               "V7.10.6.3-3 V7.2.1-12 V7.2.2-3");
 }
 
 static void test_work(void)
@@ -818,7 +827,7 @@ static void test_work(void)
     run_table(accesses, G_N_ELEMENTS(accesses), all_enabled, 1);
     rnic_shows("V7.2.1-9 V7.2.1-12 V7.3.2.5-2 V7.3.2.5-4 V7.3.2.5-5 "
                "V7.3.2.5-6 V7.10.6.1-1 V7.10.6.1-3 V7.10.6.1-4 V7.10.6.1-5 "
-               "V7.10.6.1-6");
+               "V7.10.6.1-6 V7.2.2-3");
 }
 
 /* The QP's own permissions, each of them off. */

@@ -686,6 +686,20 @@ static void test_response_not_enabled(void)
     rnic_shows("V7.6.3-2 V8.1.2.2-7 V9.2.5.1-7 V9.5.3-13");
 }
 
+/* A Read that names the buffer; its response names @stag. */
+static void response_elsewhere_refused(Connection *c, uint32_t stag)
+{
+    WireRead read;
+
+    connection_post(c, RNIC_SQ_RDMA_READ, 77, 0, 8);
+    wire_get_read_request(c->peer, 1, &read);
+    wire_put_read_response(c->peer, stag, read.sink_to, "intruder", 8);
+    wire_expect_terminate(c->peer, 0x1100);
+    rnic_expect_cqe(c->r, &c->send_cq, 77, RNIC_WC_FLUSHED);
+    connection_recycle(c);
+    connection_establish(c, NULL);
+}
+
 /* Every bit of an STag counts. */
 static void test_every_bit(void)
 {
@@ -696,8 +710,11 @@ static void test_every_bit(void)
         peer_read_refused(c, c->mr.stag ^ 1u << bit, c->mr.va, 1, 0x0100);
         local_refused(c, RNIC_SQ_SEND, c->mr.stag ^ 1u << bit, c->mr.va, 1,
                       RNIC_WC_INVALID_STAG);
+        local_refused(c, RNIC_SQ_RDMA_WRITE, c->mr.stag ^ 1u << bit, c->mr.va,
+                      1, RNIC_WC_INVALID_STAG);
         local_refused(c, RNIC_SQ_RDMA_READ, c->mr.stag ^ 1u << bit, c->mr.va,
                       1, RNIC_WC_INVALID_STAG);
+        response_elsewhere_refused(c, c->mr.stag ^ 1u << bit);
         receive_refused(c, c->mr.stag ^ 1u << bit, c->mr.va, 1,
                         RNIC_WC_INVALID_STAG);
     }
@@ -914,7 +931,7 @@ static void test_fast_register(void)
     wire_expect_terminate(c->peer, 0x1100);
     connection_free(c);
     rnic_shows("V7.3.2.1-3 V7.3.2.1-6 V7.3.2.5-3 V7.3.2.5-10 V7.3.2.5-13 "
-               "V7.8-6 V7.8-7 V8.2.2.1-10 V9.2.6.1-1 V8.1.2.3.2-1");
+               "V7.8-6 V7.8-7 V8.2.2.1-10 V9.2.6.1-1 V8.1.2.3.2-1 V7.3.2.1-5");
 }
 
 /* A list in one post: what registers is in force for what follows. */
@@ -1495,6 +1512,21 @@ static void test_sends_in(void)
     rnic_shows("R3.2-3 V9.3.2.1-7");
 }
 
+/* The region is good for what it was good for: the first message takes it along. */
+static void assert_sends(Connection *c, const Region *region)
+{
+    RnicWr wr = connection_wr(c, RNIC_SQ_SEND, 9, 0, 8);
+    uint8_t got[8];
+
+    rnic_mem_write(c->r, region->bus[0], "as ever!", 8);
+    wr.sge[0].stag = cpu_to_le32(region->stag);
+    wr.sge[0].to = cpu_to_le64(region->va);
+    rnic_post_send(c->r, &c->qp, &wr);
+    wire_get_send(c->peer, WIRE_SEND, 1, got, 8);
+    g_assert_cmpmem(got, 8, "as ever!", 8);
+    rnic_expect_cqe(c->r, &c->send_cq, 9, RNIC_WC_SUCCESS);
+}
+
 static void test_send_invalidate_errors(void)
 {
     enum { UNKNOWN, FOREIGN, LOCAL, KEY, ZERO, COUNT };
@@ -1549,9 +1581,10 @@ static void test_send_invalidate_errors(void)
         g_assert_cmpint(query_mr(c->r, local.stag).valid, ==, 1);
         connection_recycle(c);
         connection_establish(c, NULL);
+        assert_sends(c, &local);
     }
     connection_free(c);
-    rnic_shows("R5.3-11 V8.3.2-3 R5.3-13 R7.2-4 R7.2-5");
+    rnic_shows("R5.3-11 V8.3.2-3 R5.3-13 R7.2-4 R7.2-5 V7.4.2-8");
 }
 
 /* --------------------------------------------------------------- STag zero */

@@ -416,7 +416,7 @@ static void test_rights(void)
     }
     world_cleanup(&w);
     rnic_shows("V7.10.2-8 V7.10.2-9 V7.10.6.1-6 V7.10.6.2-4 V9.2.6.8-1 "
-               "V9.3.1.1-16 V9.5.2-8");
+               "V9.3.1.1-16 V9.5.2-8 V7.1-2");
 }
 
 /*
