@@ -16,6 +16,8 @@
 
 /* 0xLTCC of RFC 5040 4.8. */
 #define READ_INVALID_STAG 0x0100
+#define READ_ACCESS 0x0102
+#define READ_PD 0x0103
 #define TAGGED_INVALID_STAG 0x1100
 #define TAGGED_ACCESS 0x1102     /* rights, or the PD */
 
@@ -287,7 +289,7 @@ static void test_same_pages(void)
 /* How a region of the same pages is other than it was. */
 typedef enum Other { NO_RIGHT, OTHER_PD, ALL_ELSE, OTHERS } Other;
 
-/* From here on the peer may not write to it. */
+/* From here on the peer may neither write to it nor read it. */
 static void make_other(World *w, Other other)
 {
     static const uint32_t changes[OTHERS] = {
@@ -296,7 +298,7 @@ static void make_other(World *w, Other other)
     StagRegion region = other == ALL_ELSE ? w->new : w->old;
 
     region.stag = w->stag;
-    region.access &= other == OTHER_PD ? ~0u : ~RW;
+    region.access &= other == OTHER_PD ? ~0u : ~(RR | RW);
     region.pd = other == NO_RIGHT ? w->r->pd : rnic_alloc_pd(w->r);
     g_assert_cmpuint(stag_try_reregister(w->r, &region, changes[other]), ==,
                      RNIC_ST_OK);
@@ -391,6 +393,60 @@ static void peer_reads(World *w, const Replacement *how)
 static void test_read(void)
 {
     run(true, peer_reads);
+    rnic_shows("V7.3.2.3-13");
+}
+
+/* A piece of the response, or the Terminate that takes its place: its code. */
+static uint16_t get_piece(World *w, uint64_t *done)
+{
+    WireSegment segment;
+    uint16_t code = 0;
+
+    wire_get_segment(w->c->peer, &segment);
+    if (segment.opcode == WIRE_TERMINATE) {
+        code = lduw_be_p(segment.payload);
+    } else {
+        g_assert_cmpint(segment.opcode, ==, WIRE_READ_RESPONSE);
+        g_assert_cmphex(segment.to, ==, *done);
+        for (uint32_t i = 0; i < segment.length; i++) {
+            g_assert_cmphex(segment.payload[i], ==, 'o');
+        }
+        *done += segment.length;
+    }
+    g_free(segment.payload);
+    return code;
+}
+
+/* Neither the right nor the PD of before serves what is left of a Read. */
+static void test_read_rights_and_pd(void)
+{
+    for (Other other = 0; other < OTHERS; other++) {
+        WireRead read = { };
+        uint64_t done = 0;
+        uint16_t code;
+        World w;
+
+        world_init(&w);
+        make_region(&w);
+        read.size = w.old.length;
+        read.source_stag = w.stag;
+        read.source_to = w.old.va;
+        wire_put_read_request(w.c->peer, &read);
+        g_assert_cmphex(get_piece(&w, &done), ==, 0);
+        make_other(&w, other);
+        do {
+            code = get_piece(&w, &done);
+            g_assert_cmphex(done, <, w.old.length);
+        } while (!code);
+        /* Deallocated, or the new one. */
+        g_assert_true(code == READ_INVALID_STAG ||
+                      code == (other == OTHER_PD ? READ_PD : READ_ACCESS) ||
+                      (other == ALL_ELSE && code == READ_PD));
+        stag_reconnect(w.c);
+        drop_stag(&w);
+        w.before.pds = rnic_query_counters(w.r).pds;
+        world_cleanup(&w);
+    }
     rnic_shows("V7.3.2.3-13");
 }
 
@@ -620,6 +676,8 @@ int main(int argc, char **argv)
     qtest_add_func("rnic/replaced/rights-and-pd", test_rights_and_pd);
     qtest_add_func("rnic/replaced/between-messages", test_between_messages);
     qtest_add_func("rnic/replaced/read", test_read);
+    qtest_add_func("rnic/replaced/read-rights-and-pd",
+                   test_read_rights_and_pd);
     qtest_add_func("rnic/replaced/response", test_response);
     qtest_add_func("rnic/replaced/own-work", test_own_work);
     qtest_add_func("rnic/replaced/load", test_load);
