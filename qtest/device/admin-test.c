@@ -791,7 +791,7 @@ static void test_queue_pairs(void)
         SPOIL(object.number, 0xffffffff, RNIC_ST_INVALID_QP));
     world_free(w);
     rnic_shows("V6.1.1-1 V6.1.1-7 V9.2.5.1-11 V9.2.5.1-16 V9.2.5.1-14 "
-               "V9.2.5.4-3 V8.1.3.2-9 V6.1.2-1");
+               "V9.2.5.4-3 V8.1.3.2-9");
 }
 
 static void test_modify_qp(void)
@@ -836,14 +836,28 @@ static void test_modify_qp(void)
     sqe.modify_qp.mask = cpu_to_le32(RNIC_QP_MODIFY_ENABLES);
     RUN(w, sqe,
         SPOIL(modify_qp.enables, 1u << 31, RNIC_ST_INVALID_MODIFIER));
-    /* A good ORD with a bad transition: neither. */
-    sqe = good_modify_qp(w);
-    sqe.modify_qp.mask = cpu_to_le32(RNIC_QP_MODIFY_STATE |
-                                     RNIC_QP_MODIFY_ORD);
+    /* Good attributes with one that is bad: none of them. */
+    sqe.modify_qp.mask = cpu_to_le32(RNIC_QP_MODIFY_ENABLES |
+                                     RNIC_QP_MODIFY_IRD | RNIC_QP_MODIFY_ORD);
+    sqe.modify_qp.ird = cpu_to_le16(2);
     sqe.modify_qp.ord = cpu_to_le16(1);
+    sqe.modify_qp.enables = cpu_to_le32(RNIC_QP_ENABLE_READ);
+    RUN(w, sqe,
+        SPOIL(modify_qp.ird, le32_to_cpu(w->attr.max_ird) + 1,
+              RNIC_ST_IRD_EXCEEDED),
+        SPOIL(modify_qp.ord, le32_to_cpu(w->attr.max_ord) + 1,
+              RNIC_ST_ORD_EXCEEDED),
+        SPOIL(modify_qp.enables, 1u << 31, RNIC_ST_INVALID_MODIFIER));
+    /*
+     * With a bad transition, or without the stream for a good one, to which they
+     * belong: none either.
+     */
+    sqe.modify_qp.mask |= cpu_to_le32(RNIC_QP_MODIFY_STATE);
     RUN(w, sqe,
         SPOIL(modify_qp.next_state, RNIC_QPS_CLOSING,
               RNIC_ST_INVALID_STATE_CHANGE),
+        SPOIL(modify_qp.next_state, RNIC_QPS_RTS,
+              RNIC_ST_CANNOT_CHANGE_ATTRIBUTE),
         SPOIL(modify_qp.next_state, RNIC_QPS_ERROR,
               RNIC_ST_CANNOT_CHANGE_ATTRIBUTE));
     after = rnic_query_qp(r, &w->qp);
@@ -852,19 +866,25 @@ static void test_modify_qp(void)
     /* Idle to Idle, and attributes alone. */
     sqe.modify_qp.next_state = RNIC_QPS_IDLE;
     g_assert_cmpuint(rnic_admin(r, &sqe, &cqe), ==, RNIC_ST_OK);
+    g_assert_cmpuint(le16_to_cpu(cqe.qp.ird), ==, 2);
     g_assert_cmpuint(le16_to_cpu(cqe.qp.ord), ==, 1);
     g_assert_cmpuint(cqe.qp.state, ==, RNIC_QPS_IDLE);
-    g_assert_cmpuint(le16_to_cpu(rnic_query_qp(r, &w->qp).ord), ==, 1);
+    after = rnic_query_qp(r, &w->qp);
+    g_assert_cmpuint(le32_to_cpu(after.enables), ==, RNIC_QP_ENABLE_READ);
+    g_assert_cmpuint(le16_to_cpu(after.ird), ==, 2);
+    g_assert_cmpuint(le16_to_cpu(after.ord), ==, 1);
     sqe = good_modify_qp(w);
     sqe.modify_qp.mask = cpu_to_le32(RNIC_QP_MODIFY_ENABLES |
                                      RNIC_QP_MODIFY_ORD |
                                      RNIC_QP_MODIFY_IRD);
-    sqe.modify_qp.enables = cpu_to_le32(RNIC_QP_ENABLE_READ);
+    sqe.modify_qp.enables = cpu_to_le32(RNIC_QP_ENABLE_WRITE);
     sqe.modify_qp.ord = cpu_to_le16(3);
     sqe.modify_qp.ird = cpu_to_le16(5);
     g_assert_cmpuint(rnic_admin(r, &sqe, &cqe), ==, RNIC_ST_OK);
+    g_assert_cmpuint(le16_to_cpu(cqe.qp.ird), ==, 5);
+    g_assert_cmpuint(le16_to_cpu(cqe.qp.ord), ==, 3);
     after = rnic_query_qp(r, &w->qp);
-    g_assert_cmpuint(le32_to_cpu(after.enables), ==, RNIC_QP_ENABLE_READ);
+    g_assert_cmpuint(le32_to_cpu(after.enables), ==, RNIC_QP_ENABLE_WRITE);
     g_assert_cmpuint(le16_to_cpu(after.ord), ==, 3);
     g_assert_cmpuint(le16_to_cpu(after.ird), ==, 5);
     world_free(w);
@@ -1225,6 +1245,36 @@ static void exhaust(World *w, uint16_t create, uint16_t destroy,
                 max);                                                   \
     } while (0)
 
+/*
+ * Regions have taken the places that windows could have had; what there was before
+ * works.
+ */
+static void assert_others_unharmed(World *w)
+{
+    struct rnic_mr_attr attr;
+    uint16_t status;
+
+    make_one(w, RNIC_ADMIN_ALLOC_MW, &status);
+    g_assert_cmpuint(status, ==, RNIC_ST_INSUFFICIENT_RESOURCES);
+    g_assert_cmpuint(rnic_admin_query(w->r, RNIC_ADMIN_QUERY_MR, w->mr.stag,
+                                      &attr, sizeof(attr)), ==, RNIC_ST_OK);
+    g_assert_cmpuint(attr.valid, ==, 1);
+    rnic_cq_arm(w->r, &w->cq, RNIC_ARM_NEXT);
+    rnic_post_recv(w->r, &w->qp, 0x1e, 0, NULL);
+    g_assert_cmpuint(rnic_modify_qp_state(w->r, &w->qp, RNIC_QPS_ERROR), ==,
+                     RNIC_ST_OK);
+    rnic_expect_cqe(w->r, &w->cq, 0x1e, RNIC_WC_FLUSHED);
+    rnic_eq_wait(w->r, &w->r->comp_eq, &(struct rnic_ceqe) { });
+    rnic_expect_no_async(w->r);
+    /* One place is enough for either. */
+    g_assert_cmpuint(rnic_admin_object(w->r, RNIC_ADMIN_DEALLOC_STAG,
+                                       w->mr.stag), ==, RNIC_ST_OK);
+    make_one(w, RNIC_ADMIN_ALLOC_MW, &status);
+    g_assert_cmpuint(status, ==, RNIC_ST_OK);
+    make_one(w, RNIC_ADMIN_REGISTER_MR, &status);
+    g_assert_cmpuint(status, ==, RNIC_ST_INSUFFICIENT_RESOURCES);
+}
+
 static void check_exhaustion(void)
 {
     World *w = world_new(",max-qp=5,max-cq=6,max-eq=7,max-pd=8,max-mr=9,"
@@ -1249,6 +1299,7 @@ static void check_exhaustion(void)
     EXHAUST(w, RNIC_ADMIN_ALLOC_PD, RNIC_ADMIN_DEALLOC_PD, 8, w->r->pd,
             w->unused_pd);
     EXHAUST(w, RNIC_ADMIN_REGISTER_MR, RNIC_ADMIN_DEALLOC_STAG, 9, w->mr.stag);
+    assert_others_unharmed(w);
     world_free(w);
 }
 
@@ -1451,6 +1502,11 @@ static void test_ceilings(void)
     RUN(w, stag,
         SPOIL(alloc_stag.max_pages, pages + 1,
               RNIC_ST_INSUFFICIENT_RESOURCES));
+    RUN(w, good_create_srq(w),
+        SPOIL(create_srq.depth, le32_to_cpu(w->attr.max_srq_wr) + 1,
+              RNIC_ST_TOO_MANY_WRS),
+        SPOIL(create_srq.max_sge, le32_to_cpu(w->attr.max_recv_sge) + 1,
+              RNIC_ST_TOO_MANY_SGES));
     g_assert_cmpuint(le32_to_cpu(w->attr.max_mw), ==, 7);
     EXHAUST(w, RNIC_ADMIN_ALLOC_MW, RNIC_ADMIN_DEALLOC_STAG, 7, w->mr.stag);
     world_free(w);

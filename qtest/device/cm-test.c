@@ -1304,6 +1304,14 @@ static void test_reconnect(void)
         wire_put_read_response(c->peer, read.sink_stag, read.sink_to, NULL,
                                0);
         rnic_expect_cqe(c->r, &c->send_cq, 1, RNIC_WC_SUCCESS);
+        /* The peer's Read Requests are counted anew, too. */
+        for (int n = 0; n < 2; n++) {
+            uint8_t got[8];
+
+            wire_put_read_request(c->peer, &(WireRead) {
+                .size = 8, .source_stag = c->mr.stag, .source_to = c->mr.va });
+            wire_get_tagged(c->peer, WIRE_READ_RESPONSE, 0, 0, got, 8);
+        }
         if (i % 3 < 2) {
             leave_closing(c, i % 3);
         } else {

@@ -108,7 +108,7 @@ static void test_rts(void)
     connection_establish(c, NULL);
     connection_free(c);
     check_reset();
-    rnic_shows("V8.3.3-8 V9.5.3-5 V6.6.2.5-2");
+    rnic_shows("V6.2.2.4-3 V8.3.3-8 V9.5.3-5 V6.6.2.5-2");
 }
 
 int main(int argc, char **argv)

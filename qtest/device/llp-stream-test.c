@@ -734,6 +734,18 @@ static void test_limit(void)
 
     rnic_create_srq(r, &srq, &init);
     c = connection_prepare_on(r, &(ConnectionOptions) { .srq = &srq });
+    /* Idle to Idle. */
+    attr = rnic_query_qp(r, &c->qp);
+    g_assert_cmpint(attr.rq_limit_armed, ==, 0);
+    sqe = modify(c, RNIC_QP_MODIFY_STATE | RNIC_QP_MODIFY_RQ_LIMIT);
+    sqe.modify_qp.next_state = RNIC_QPS_IDLE;
+    sqe.modify_qp.rq_limit = cpu_to_le32(5);
+    g_assert_cmpuint(rnic_admin(r, &sqe, NULL), ==, RNIC_ST_OK);
+    attr = rnic_query_qp(r, &c->qp);
+    g_assert_cmpint(attr.state, ==, RNIC_QPS_IDLE);
+    g_assert_cmpuint(le32_to_cpu(attr.rq_limit), ==, 5);
+    g_assert_cmpint(attr.rq_limit_armed, ==, 1);
+    /* Idle to RTS. */
     stream = begin(c, false);
     sqe = llp_adopt_command(r, &c->qp, stream, NULL, 0);
     sqe.modify_qp.mask |= cpu_to_le32(RNIC_QP_MODIFY_RQ_LIMIT);

@@ -1079,6 +1079,13 @@ static void check_fast_register_errors(void)
         rnic_expect_no_async(c->r);
         g_assert_cmpint(query_mr(c->r, region.stag).valid, ==, 0);
         g_assert_cmpint(query_mr(c->r, c->mr.stag).valid, ==, 1);
+        if (errors[i].spoil == fr_foreign || errors[i].spoil == fr_no_remote) {
+            struct rnic_mr_attr attr =
+                query_mr(c->r, le32_to_cpu(wqe.args.stag));
+
+            g_assert_cmpint(attr.valid, ==, 0);
+            g_assert_cmpuint(le64_to_cpu(attr.length), ==, 0);
+        }
         connection_recycle(c);
         connection_establish(c, &privileged);
     }

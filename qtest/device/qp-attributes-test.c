@@ -219,6 +219,94 @@ static void test_query(void)
     rnic_shows("V9.2.5.2-4 V9.2.5.2-7");
 }
 
+/* ------------------------------------- every attribute, in every state */
+
+enum { ALL_IRD = 5, ALL_ORD = 3, ALL_SQ = 32, ALL_RQ = 16,
+       ALL_LIMIT = 9 };
+
+/* No two attributes of a kind are equal, and none is the default. */
+static void prepare_all(Connection *c, uint32_t pd, const RnicSrq *srq)
+{
+    RnicQpInit init = rnic_qp_default(c->r, &c->send_cq, &c->recv_cq);
+    struct rnic_admin_sqe sqe;
+
+    init.pd = pd;
+    init.sq_depth = ALL_SQ;
+    init.rq_depth = ALL_RQ;
+    init.rq_shift = RNIC_RQ_MAX_WQE_SHIFT;
+    init.max_sge = RECV_SGE;
+    init.ird = ALL_IRD;
+    init.ord = ALL_ORD;
+    init.enables = RNIC_QP_PRIVILEGED | RNIC_QP_ENABLE_WRITE;
+    init.srq = srq;
+    init.rq_limit = srq ? ALL_LIMIT : 0;
+    sqe = rnic_qp_command(c->r, &init, &c->qp);
+    sqe.create_qp.max_send_sge = SEND_SGE;
+    sqe.create_qp.max_write_sge = WRITE_SGE;
+    sqe.create_qp.max_recv_sge = srq ? 0 : RECV_SGE;
+    create(c->r, &sqe, &c->qp);
+}
+
+static void assert_all(Connection *c, uint8_t state, uint32_t pd,
+                       const RnicSrq *srq)
+{
+    struct rnic_qp_attr attr = rnic_query_qp(c->r, &c->qp);
+
+    assert_identity(c, state, pd, RNIC_QP_PRIVILEGED | RNIC_QP_ENABLE_WRITE);
+    g_assert_cmphex(le32_to_cpu(attr.srqn), ==, srq ? srq->number : 0);
+    g_assert_cmpuint(le32_to_cpu(attr.sq_depth), ==, ALL_SQ);
+    g_assert_cmpuint(attr.max_send_sge, ==, SEND_SGE);
+    g_assert_cmpuint(attr.max_write_sge, ==, WRITE_SGE);
+    g_assert_cmpuint(le16_to_cpu(attr.ird), ==, ALL_IRD);
+    g_assert_cmpuint(le16_to_cpu(attr.ord), ==, ALL_ORD);
+    if (srq) {
+        g_assert_cmpuint(le32_to_cpu(attr.rq_limit), ==, ALL_LIMIT);
+        g_assert_cmpuint(attr.rq_limit_armed, ==, 1);
+    } else {
+        g_assert_cmpuint(le32_to_cpu(attr.rq_depth), ==, ALL_RQ);
+        g_assert_cmpuint(attr.max_recv_sge, ==, RECV_SGE);
+    }
+}
+
+static void check_query_everywhere(Rnic *r, const RnicSrq *srq)
+{
+    const ConnectionOptions options = {
+        .ird = ALL_IRD, .ord = ALL_ORD, .srq = srq };
+    Connection *c = connection_prepare_on(r, &options);
+    uint32_t pd = srq ? r->pd : rnic_alloc_pd(r);
+
+    for (uint8_t state = 0; state < 5; state++) {
+        prepare_all(c, pd, srq);
+        assert_all(c, RNIC_QPS_IDLE, pd, srq);
+        if (state != RNIC_QPS_IDLE) {
+            connection_establish(c, &options);
+        }
+        if (state != RNIC_QPS_IDLE && state != RNIC_QPS_RTS) {
+            to_state(c, state);
+        }
+        assert_all(c, state, pd, srq);
+        if (state != RNIC_QPS_IDLE) {
+            connection_recycle(c);
+            assert_all(c, RNIC_QPS_IDLE, pd, srq);
+        }
+    }
+    connection_free_second(c);
+}
+
+static void test_query_everywhere(void)
+{
+    Rnic *r = rnic_boot_up(",mpa-rtr=off");
+    RnicSrqInit init = rnic_srq_default(r);
+    RnicSrq other, srq;
+
+    rnic_create_srq(r, &other, &init);
+    rnic_create_srq(r, &srq, &init);
+    check_query_everywhere(r, NULL);
+    check_query_everywhere(r, &srq);
+    rnic_quit(r);
+    rnic_shows("V6.1.2-1");
+}
+
 /* -------------------------------------------------------------- IRD and ORD */
 
 static struct rnic_admin_cqe modify(Connection *c, uint32_t mask, uint16_t ird,
@@ -329,6 +417,141 @@ static void test_read_resources_later(void)
     wire_expect_silence(c->peer);
     connection_free(c);
     rnic_shows("V6.5-8 V9.2.5.3-7");
+}
+
+/* A Read Request of 8 octets at @offset, whose response names @sink. */
+static void put_read(Connection *c, uint32_t sink, uint64_t offset,
+                     uint32_t size)
+{
+    wire_put_read_request(c->peer, &(WireRead) {
+        .sink_stag = sink, .size = size, .source_stag = c->mr.stag,
+        .source_to = c->mr.va + offset });
+}
+
+enum { BLOCKING_READ = 16 * 1024 * 1024 };
+
+/*
+ * As many Read Requests as IRD are there at once, since the response to the first does
+ * not fit into the stream: all are answered, in order, and one more is refused.
+ */
+static void check_irrq(Connection *c, const RnicMr *large, unsigned ird,
+                       bool exceed)
+{
+    g_autofree uint8_t *got = g_malloc(BLOCKING_READ);
+    WireTerminate t;
+
+    wire_put_read_request(c->peer, &(WireRead) {
+        .sink_stag = 1, .size = BLOCKING_READ, .source_stag = large->stag,
+        .source_to = large->va });
+    for (unsigned i = 1; i < ird + exceed; i++) {
+        put_read(c, 1 + i, 16 * i, i);
+    }
+    if (exceed) {
+        rnic_expect_async(c->r, RNIC_AE_IRRQ_TOO_MANY, c->qp.number);
+        wire_skip_to_terminate(c->peer, &t);
+        g_assert_cmphex(t.code, ==, 0x1202);
+        return;
+    }
+    rnic_settle(c->r);
+    g_assert_cmpint(rnic_qp_state(c->r, &c->qp), ==, RNIC_QPS_RTS);
+    g_assert_cmpuint(wire_get_tagged(c->peer, WIRE_READ_RESPONSE, 1, 0, got,
+                                     BLOCKING_READ), ==, BLOCKING_READ);
+    for (unsigned i = 1; i < ird; i++) {
+        g_assert_cmpuint(wire_get_tagged(c->peer, WIRE_READ_RESPONSE, 1 + i, 0,
+                                         got, 64), ==, i);
+        for (unsigned at = 0; at < i; at++) {
+            g_assert_cmphex(got[at], ==, i);
+        }
+    }
+    rnic_expect_no_async(c->r);
+}
+
+/* IRD as the QP was created with, and as it was modified to while in Idle. */
+static void test_irrq_depth(void)
+{
+    static const struct {
+        uint16_t created, modified;
+    } cases[] = { { 3, 3 }, { 6, 6 }, { 1, 4 }, { 8, 2 }, { 0, 2 } };
+    Connection *c = connection_prepare(NULL);
+    RnicMr large;
+
+    rnic_create_mr(c->r, &large, c->r->pd, BLOCKING_READ,
+                   RNIC_TEST_ACCESS_ALL);
+    for (unsigned i = 0; i < 16; i++) {
+        rnic_mem_fill(c->r, c->mr.bus + 16 * i, i, 16);
+    }
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        RnicQpInit init = rnic_qp_default(c->r, &c->send_cq, &c->recv_cq);
+        uint16_t ird = cases[i].modified;
+        const ConnectionOptions options = { .ird = ird };
+
+        init.ird = cases[i].created;
+        rnic_create_qp(c->r, &c->qp, &init);
+        if (ird != cases[i].created) {
+            struct rnic_admin_cqe cqe = modify(c, RNIC_QP_MODIFY_IRD, ird, 0);
+
+            assert_in_force(c, &cqe);
+        }
+        for (int exceed = 0; exceed < 2; exceed++) {
+            connection_establish(c, &options);
+            g_assert_cmpuint(le16_to_cpu(rnic_query_qp(c->r, &c->qp).ird), ==,
+                             ird);
+            check_irrq(c, &large, ird, exceed);
+            connection_recycle(c);
+        }
+    }
+    connection_free(c);
+    rnic_shows("V6-1 V6-2");
+}
+
+/* Changed twice before there is a connection: what was said last is in force. */
+static void test_idle_to_idle(void)
+{
+    Connection *c = connection_prepare(NULL);
+    struct rnic_admin_sqe sqe = rnic_command(RNIC_ADMIN_MODIFY_QP);
+    WireRead read;
+    uint8_t got[8];
+
+    for (int round = 0; round < 2; round++) {
+        bool writes = round;
+
+        for (int last = 0; last < 2; last++) {
+            sqe.modify_qp.qpn = cpu_to_le32(c->qp.number);
+            sqe.modify_qp.mask = cpu_to_le32(
+                RNIC_QP_MODIFY_STATE | RNIC_QP_MODIFY_ORD |
+                RNIC_QP_MODIFY_ENABLES);
+            sqe.modify_qp.next_state = RNIC_QPS_IDLE;
+            sqe.modify_qp.ord = cpu_to_le16(last ? 2 : 7);
+            sqe.modify_qp.enables = cpu_to_le32(writes == last
+                                                ? RNIC_QP_ENABLE_WRITE
+                                                : RNIC_QP_ENABLE_READ);
+            g_assert_cmpuint(rnic_admin(c->r, &sqe, NULL), ==, RNIC_ST_OK);
+            g_assert_cmpint(rnic_qp_state(c->r, &c->qp), ==, RNIC_QPS_IDLE);
+        }
+        connection_establish(c, &(ConnectionOptions) { .ord = 2 });
+        assert_read_resources(c, 4, 2);
+        if (writes) {
+            wire_put_write(c->peer, c->mr.stag, c->mr.va, "written!", 8);
+            put_read(c, 9, 0, 8);
+            wire_expect_terminate(c->peer, 0x1201);
+            connection_peek(c, 0, got, 8);
+            g_assert_cmpmem(got, 8, "written!", 8);
+        } else {
+            for (int i = 0; i < 3; i++) {
+                connection_post(c, RNIC_SQ_RDMA_READ, i, 0, 8);
+            }
+            wire_get_read_request(c->peer, 1, &read);
+            wire_get_read_request(c->peer, 2, &read);
+            wire_expect_silence(c->peer);
+            put_read(c, 9, 0, 8);
+            wire_get_tagged(c->peer, WIRE_READ_RESPONSE, 9, 0, got, 8);
+            wire_put_write(c->peer, c->mr.stag, c->mr.va, "intruder", 8);
+            wire_expect_terminate(c->peer, 0x1102);
+        }
+        connection_recycle(c);
+    }
+    connection_free(c);
+    rnic_shows("V6.2.1.1-1");
 }
 
 /* ORD goes down with Reads under way: the neighbour's are as before. */
@@ -619,9 +842,13 @@ int main(int argc, char **argv)
     qtest_add_func("rnic/qp-attributes/depths", test_depths);
     qtest_add_func("rnic/qp-attributes/sges", test_sges);
     qtest_add_func("rnic/qp-attributes/query", test_query);
+    qtest_add_func("rnic/qp-attributes/query-everywhere",
+                   test_query_everywhere);
     qtest_add_func("rnic/qp-attributes/read-resources", test_read_resources);
     qtest_add_func("rnic/qp-attributes/read-resources-later",
                    test_read_resources_later);
+    qtest_add_func("rnic/qp-attributes/irrq-depth", test_irrq_depth);
+    qtest_add_func("rnic/qp-attributes/idle-to-idle", test_idle_to_idle);
     qtest_add_func("rnic/qp-attributes/ord-under-load", test_ord_under_load);
     qtest_add_func("rnic/qp-attributes/reads-for-all", test_reads_for_all);
     qtest_add_func("rnic/qp-attributes/each-transition", test_each_transition);

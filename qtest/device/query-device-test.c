@@ -165,7 +165,7 @@ static void test_abilities(void)
         assert_ord_counts(c, 4, 6);
         connection_free(c);
     }
-    rnic_shows("V9.2.1.2-5");
+    rnic_shows("V6.1.3-7 V9.2.1.2-5");
 }
 
 /* It says that it detects an overflow, and it does. */

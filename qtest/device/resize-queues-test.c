@@ -145,7 +145,7 @@ static void test_sq(void)
     send_some(w, 60);
     rnic_expect_no_async(w->r);
     world_free(w);
-    rnic_shows("V6.1.3-7 V6.1.3-8 V6.1.3-9 V9.2.5.3-8 V9.2.5.3-9");
+    rnic_shows("V6.1.3-8 V6.1.3-9 V9.2.5.3-8 V9.2.5.3-9");
 }
 
 /* ------------------------------------------------------------------- RQ */
@@ -203,7 +203,7 @@ static void test_rq(void)
     receive_some(w, 20);
     rnic_expect_no_async(w->r);
     world_free(w);
-    rnic_shows("V6.1.3-8 V9.2.5.3-8 V9.2.5.3-9");
+    rnic_shows("V6.1.3-8 V6.1.3-9 V9.2.5.3-8 V9.2.5.3-9");
 }
 
 static uint32_t event_of(World *w, size_t offset)

@@ -308,7 +308,7 @@ static void test_pd_users(void)
     Connection *c;
     RnicSrq srq;
     StagBind bind;
-    uint32_t pd, mw;
+    uint32_t pd, mw, stag;
 
     world_init(&w);
     pd = rnic_alloc_pd(w.r);
@@ -341,6 +341,9 @@ static void test_pd_users(void)
     stag_dealloc(w.r, region.stag);
     assert_held(&w, pd);                /* the Invalid window */
     stag_dealloc(w.r, mw);
+    stag = stag_alloc(w.r, pd, 1, 1, true);
+    assert_held(&w, pd);                /* an STag for Fast-Register */
+    stag_dealloc(w.r, stag);
     region.pd = w.r->pd;
     stag_register(w.r, &region);
     shared = region;

@@ -116,13 +116,18 @@ static void test_matrix(void)
     g_assert_cmpint(rnic_qp_state(c->r, &c->qp), ==, RNIC_QPS_IDLE);
     for (uint8_t from = 0; from < 5; from++) {
         for (uint8_t to = 0; to < 5; to++) {
+            struct rnic_qp_attr before, after;
             uint16_t status;
 
             go_to(c, from);
+            before = rnic_query_qp(c->r, &c->qp);
             status = rnic_modify_qp_state(c->r, &c->qp, to);
             g_assert_cmpuint(status, ==, expected[from][to]);
             if (status != RNIC_ST_OK) {
-                g_assert_cmpint(rnic_qp_state(c->r, &c->qp), ==, from);
+                after = rnic_query_qp(c->r, &c->qp);
+                g_assert_cmpint(after.state, ==, from);
+                g_assert_cmpmem(&after, sizeof(after), &before,
+                                sizeof(before));
             } else {
                 g_assert_cmpint(rnic_qp_state(c->r, &c->qp), ==, to);
             }
@@ -196,6 +201,70 @@ static void test_no_stream(void)
     rnic_shows("V6.2.1.2-1 V9.2.5.3-4");
 }
 
+/*
+ * A transition with each attribute, one at a time; the values are good ones, and others
+ * than those in force.
+ */
+static struct rnic_admin_sqe transition_with(Connection *c, uint8_t next,
+                                             unsigned attribute)
+{
+    static const uint32_t masks[] = {
+        RNIC_QP_MODIFY_IRD, RNIC_QP_MODIFY_ORD, RNIC_QP_MODIFY_ENABLES,
+        RNIC_QP_MODIFY_RQ_LIMIT,
+        RNIC_QP_MODIFY_SQ_DEPTH | RNIC_QP_MODIFY_RQ_DEPTH,
+    };
+    struct rnic_admin_sqe sqe = rnic_command(RNIC_ADMIN_MODIFY_QP);
+    RnicQp resized;
+
+    if (attribute >= G_N_ELEMENTS(masks)) {
+        return (struct rnic_admin_sqe) { };
+    }
+    if (masks[attribute] & RNIC_QP_MODIFY_SQ_DEPTH) {
+        sqe = resize_qp_command(c->r, &c->qp, 128, 128, &resized);
+    }
+    sqe.modify_qp.qpn = cpu_to_le32(c->qp.number);
+    sqe.modify_qp.mask = cpu_to_le32(RNIC_QP_MODIFY_STATE | masks[attribute]);
+    sqe.modify_qp.next_state = next;
+    sqe.modify_qp.ird = cpu_to_le16(2);
+    sqe.modify_qp.ord = cpu_to_le16(1);
+    sqe.modify_qp.enables = cpu_to_le32(RNIC_QP_ENABLE_READ);
+    sqe.modify_qp.rq_limit = cpu_to_le32(
+        masks[attribute] & RNIC_QP_MODIFY_RQ_LIMIT ? 3 : 0);
+    return sqe;
+}
+
+static void check_no_attributes(Connection *c, uint8_t from, uint8_t to)
+{
+    struct rnic_qp_attr before, after;
+    struct rnic_admin_sqe sqe;
+
+    go_to(c, from);
+    before = rnic_query_qp(c->r, &c->qp);
+    for (unsigned i = 0; sqe = transition_with(c, to, i), sqe.opcode; i++) {
+        g_assert_cmpuint(rnic_admin(c->r, &sqe, NULL), ==,
+                         RNIC_ST_CANNOT_CHANGE_ATTRIBUTE);
+        after = rnic_query_qp(c->r, &c->qp);
+        g_assert_cmpmem(&after, sizeof(after), &before, sizeof(before));
+    }
+    /* It was the attributes. */
+    g_assert_cmpuint(rnic_modify_qp_state(c->r, &c->qp, to), ==, RNIC_ST_OK);
+    g_assert_cmpint(rnic_qp_state(c->r, &c->qp), ==, to);
+}
+
+/* The same five for a QP with an S-RQ: one that has an RQ has no RQ Limit anyhow. */
+static void check_no_limit(uint8_t from, uint8_t to)
+{
+    Rnic *r = rnic_boot_up(",mpa-rtr=off");
+    RnicSrqInit init = rnic_srq_default(r);
+    Connection *c;
+    RnicSrq srq;
+
+    rnic_create_srq(r, &srq, &init);
+    c = connection_prepare_on(r, &(ConnectionOptions) { .srq = &srq });
+    check_no_attributes(c, from, to);
+    connection_free(c);
+}
+
 /* These transitions take no attribute along. */
 static void test_no_attributes(void)
 {
@@ -209,22 +278,9 @@ static void test_no_attributes(void)
     Connection *c = connection_prepare(NULL);
 
     for (unsigned i = 0; i < G_N_ELEMENTS(pairs); i++) {
-        struct rnic_admin_sqe sqe = rnic_command(RNIC_ADMIN_MODIFY_QP);
-        struct rnic_qp_attr before, after;
-
-        go_to(c, pairs[i][0]);
-        before = rnic_query_qp(c->r, &c->qp);
-        sqe.modify_qp.qpn = cpu_to_le32(c->qp.number);
-        sqe.modify_qp.mask = cpu_to_le32(RNIC_QP_MODIFY_STATE |
-                                         RNIC_QP_MODIFY_ORD);
-        sqe.modify_qp.next_state = pairs[i][1];
-        sqe.modify_qp.ord = cpu_to_le16(1);
-        g_assert_cmpuint(rnic_admin(c->r, &sqe, NULL), ==,
-                         RNIC_ST_CANNOT_CHANGE_ATTRIBUTE);
-        after = rnic_query_qp(c->r, &c->qp);
-        g_assert_cmpint(after.state, ==, before.state);
-        g_assert_cmpuint(after.ord, ==, before.ord);
+        check_no_attributes(c, pairs[i][0], pairs[i][1]);
         connection_recycle(c);
+        check_no_limit(pairs[i][0], pairs[i][1]);
     }
     /* IRD is fixed once connected; nothing changes in Closing. */
     for (int closing = 0; closing < 2; closing++) {
@@ -419,7 +475,29 @@ static void test_close_left(void)
     rnic_shows("V6.2.2.2-6");
 }
 
-/* The peer closes. */
+/* Work of each kind in both directions, all of it done. */
+static void do_work(Connection *c)
+{
+    WireRead read;
+    uint8_t got[8];
+
+    connection_post(c, RNIC_SQ_SEND, 1, 0, 8);
+    wire_get_send(c->peer, WIRE_SEND, 1, got, 8);
+    connection_post(c, RNIC_SQ_RDMA_WRITE, 2, 0, 8);
+    connection_get_write(c, 0, got, 8);
+    connection_post(c, RNIC_SQ_RDMA_READ, 3, 0, 8);
+    wire_get_read_request(c->peer, 1, &read);
+    wire_put_read_response(c->peer, read.sink_stag, read.sink_to, "12345678",
+                           8);
+    for (int i = 1; i <= 3; i++) {
+        rnic_expect_cqe(c->r, &c->send_cq, i, RNIC_WC_SUCCESS);
+    }
+    wire_put_read_request(c->peer, &(WireRead) {
+        .size = 8, .source_stag = c->mr.stag, .source_to = c->mr.va });
+    wire_get_tagged(c->peer, WIRE_READ_RESPONSE, 0, 0, got, 8);
+}
+
+/* The peer closes, and nothing is unfinished: also when work has been done. */
 static void test_peer_close(void)
 {
     Connection *c = connection_prepare(NULL);
@@ -429,6 +507,9 @@ static void test_peer_close(void)
 
         connection_establish(c, NULL);
         post_receives(c, receives);
+        if (receives) {
+            do_work(c);
+        }
         wire_shutdown(c->peer);
         event = rnic_expect_cm(c->r, RNIC_CM_PEER_CLOSE);
         g_assert_cmphex(le32_to_cpu(event.qpn), ==, c->qp.number);
@@ -444,30 +525,112 @@ static void test_peer_close(void)
 
 /*
  * What is posted after a close nobody noticed stays, and can be recovered; the
- * completions of before keep their status.
+ * completions of before keep their status, and no stream notices: not the neighbour's
+ * either.
  */
 static void test_late_posts(void)
 {
+    enum { SENDS = 5, RECEIVES = 3 };
     Connection *c = connection_new(NULL);
+    Connection *other = connection_prepare_second(c, NULL);
     uint8_t got[8];
 
+    connection_establish(other, NULL);
     connection_post(c, RNIC_SQ_SEND, 9, 0, 4);
     wire_get_send(c->peer, WIRE_SEND, 1, got, 8);
     wire_shutdown(c->peer);
     rnic_wait_qp_state(c->r, &c->qp, RNIC_QPS_IDLE);
-    connection_post(c, RNIC_SQ_SEND, 1, 0, 4);
-    connection_recv(c, 2, 0, 4);
+    g_assert_cmpint(wire_end(c->peer), ==, WIRE_FIN);
+    for (int i = 0; i < SENDS; i++) {
+        connection_post(c, RNIC_SQ_SEND, 20 + i, 0, 4);
+    }
+    post_receives(c, RECEIVES);
     rnic_settle(c->r);
+    rnic_expect_cqe(c->r, &c->send_cq, 9, RNIC_WC_SUCCESS);
+    rnic_expect_no_cqe(c->r, &c->send_cq);
     rnic_expect_no_cqe(c->r, &c->recv_cq);
+    g_assert_cmpint(rnic_qp_state(c->r, &c->qp), ==, RNIC_QPS_IDLE);
+    connection_drain_events(c);
     g_assert_cmpuint(rnic_modify_qp_state(c->r, &c->qp, RNIC_QPS_ERROR), ==,
                      RNIC_ST_OK);
-    rnic_expect_cqe(c->r, &c->send_cq, 9, RNIC_WC_SUCCESS);
-    rnic_expect_cqe(c->r, &c->send_cq, 1, RNIC_WC_FLUSHED);
-    rnic_expect_cqe(c->r, &c->recv_cq, 2, RNIC_WC_FLUSHED);
+    for (int i = 0; i < SENDS; i++) {
+        rnic_expect_cqe(c->r, &c->send_cq, 20 + i, RNIC_WC_FLUSHED);
+    }
+    expect_flushed_receives(c, RECEIVES);
+    rnic_settle(c->r);
+    rnic_expect_no_cqe(c->r, &c->send_cq);
+    rnic_expect_no_cqe(c->r, &c->recv_cq);
+    rnic_expect_no_async(c->r);
+    rnic_expect_no_cm(c->r);
+    wire_expect_silence(other->peer);
     connection_recycle(c);
+    /* Nothing of it comes again. */
     connection_establish(c, NULL);
+    connection_recv(c, 31, 0, 4);
+    wire_put_send(c->peer, WIRE_SEND, 0, "anew", 4);
+    rnic_expect_cqe(c->r, &c->recv_cq, 31, RNIC_WC_SUCCESS);
+    connection_post(c, RNIC_SQ_SEND, 30, 0, 4);
+    wire_get_send(c->peer, WIRE_SEND, 1, got, 8);
+    g_assert_cmpmem(got, 4, "anew", 4);
+    rnic_expect_cqe(c->r, &c->send_cq, 30, RNIC_WC_SUCCESS);
+    connection_free_second(other);
     connection_free(c);
-    rnic_shows("V6.2.1-5 V6.2.1.3-1");
+    rnic_shows("V6.2.1-5");
+}
+
+/* Idle to Error: each queue's in its order, behind what is on the CQ; no stream. */
+static void test_flush_in_idle(void)
+{
+    enum { DONE = 4, SENDS = 6, RECEIVES = 3 };
+    Connection *c = connection_new(NULL);
+    Connection *other = connection_prepare_second(c, NULL);
+    struct rnic_counters before, after;
+    uint8_t got[8];
+
+    connection_establish(other, NULL);
+    for (int i = 0; i < DONE; i++) {
+        connection_recv(c, 10 + i, 0, 4);
+        wire_put_send(c->peer, WIRE_SEND, 0, "done", 4);
+        connection_post(c, RNIC_SQ_SEND, i, 0, 4);
+        wire_get_send(c->peer, WIRE_SEND, i + 1, got, 8);
+    }
+    RNIC_UNTIL(c->r, le64_to_cpu(rnic_query_qp(c->r, &c->qp).cqes) ==
+                     2 * DONE);
+    wire_close(c->peer);
+    c->peer = NULL;
+    rnic_wait_qp_state(c->r, &c->qp, RNIC_QPS_IDLE);
+    rnic_expect_cm(c->r, RNIC_CM_PEER_CLOSE);
+    expect_disconnected(c, 0);
+    rnic_expect_async(c->r, RNIC_AE_LLP_CLOSE_COMPLETE, c->qp.number);
+    for (int i = 0; i < SENDS; i++) {
+        connection_post(c, RNIC_SQ_SEND, 20 + i, 0, 4);
+    }
+    post_receives(c, RECEIVES);
+    before = rnic_query_counters(c->r);
+    g_assert_cmpuint(rnic_modify_qp_state(c->r, &c->qp, RNIC_QPS_ERROR), ==,
+                     RNIC_ST_OK);
+    g_assert_cmpint(rnic_qp_state(c->r, &c->qp), ==, RNIC_QPS_ERROR);
+    for (int i = 0; i < DONE; i++) {
+        rnic_expect_cqe(c->r, &c->send_cq, i, RNIC_WC_SUCCESS);
+        rnic_expect_cqe(c->r, &c->recv_cq, 10 + i, RNIC_WC_SUCCESS);
+    }
+    for (int i = 0; i < SENDS; i++) {
+        rnic_expect_cqe(c->r, &c->send_cq, 20 + i, RNIC_WC_FLUSHED);
+    }
+    expect_flushed_receives(c, RECEIVES);
+    rnic_settle(c->r);
+    rnic_expect_no_cqe(c->r, &c->send_cq);
+    rnic_expect_no_cqe(c->r, &c->recv_cq);
+    rnic_expect_no_async(c->r);
+    rnic_expect_no_cm(c->r);
+    after = rnic_query_counters(c->r);
+    g_assert_cmpuint(after.tx_octets, ==, before.tx_octets);
+    g_assert_cmpuint(after.connects, ==, before.connects);
+    g_assert_cmpuint(after.endpoints, ==, before.endpoints);
+    wire_expect_silence(other->peer);
+    connection_free_second(other);
+    connection_free(c);
+    rnic_shows("V6.2.1.3-1");
 }
 
 /* ---------------------------------------------------------- closes gone bad */
@@ -1204,7 +1367,7 @@ static void test_abort(void)
         g_assert_cmpint(rnic_query_qp(c->r, &c->qp).terminate_origin, ==, 0);
         connection_recycle(c);
     }
-    /* A reset, nothing else. */
+    /* And without any. */
     connection_establish(c, NULL);
     g_assert_cmpuint(rnic_modify_qp_state(c->r, &c->qp, RNIC_QPS_ERROR), ==,
                      RNIC_ST_OK);
@@ -1332,74 +1495,109 @@ static void test_destroy_while_flushing(void)
     rnic_shows("V6.1.4-5 V9.2.5.4-1");
 }
 
-/* A Write that would be good if the QP were there. */
-static void put_late_write(Connection *c)
+/* What the peer still sends, its end reached or not: a Write into the buffer. */
+static void write_late(Connection *c)
 {
     WireSegment segment = {
         .opcode = WIRE_WRITE, .tagged = true, .last = true, .ddp_version = 1,
-        .rdmap_version = 1, .stag = c->mr.stag, .to = c->mr.va + 100,
-        .length = 4, .payload = (uint8_t *)"late",
+        .rdmap_version = 1, .stag = c->mr.stag, .to = c->mr.va,
+        .length = 8, .payload = (uint8_t *)"intruder",
     };
-    uint8_t ulpdu[64], fpdu[64];
+    uint8_t ulpdu[64], fpdu[128];
     size_t size = wire_encode_segment(&segment, ulpdu);
 
-    wire_try_put(c->peer, fpdu, wire_encode_fpdu(c->peer, ulpdu, size, fpdu));
+    size = wire_encode_fpdu(c->peer, ulpdu, size, fpdu);
+    wire_try_put(c->peer, fpdu, size);
+}
+
+/* The peer's side of a QP that is gone: the stream ends, by FIN or RST. */
+static void see_stream_end(Connection *c)
+{
+    WireEnd end;
+
+    write_late(c);
+    while ((end = wire_end(c->peer)) == WIRE_DATA) {
+        uint8_t octet;
+
+        wire_get(c->peer, &octet, 1);
+    }
+    write_late(c);
+    rnic_settle(c->r);
+    g_assert_cmphex(rnic_mem_read32(c->r, c->mr.bus), ==, 0);
+    wire_close(c->peer);
+    c->peer = NULL;
+}
+
+/* Another QP with the CQs of the old one, whose number it may have. */
+static void check_successor(Connection *c)
+{
+    RnicQpInit init = rnic_qp_default(c->r, &c->send_cq, &c->recv_cq);
+    struct rnic_cqe cqe;
+    uint8_t got[8];
+
+    rnic_create_qp(c->r, &c->qp, &init);
+    g_assert_cmpint(rnic_qp_state(c->r, &c->qp), ==, RNIC_QPS_IDLE);
+    connection_establish(c, NULL);
+    connection_recv(c, 11, 0, 8);
+    wire_put_send(c->peer, WIRE_SEND, 0, "new life", 8);
+    cqe = rnic_expect_cqe(c->r, &c->recv_cq, 11, RNIC_WC_SUCCESS);
+    g_assert_cmphex(le32_to_cpu(cqe.qpn), ==, c->qp.number);
+    connection_post(c, RNIC_SQ_SEND, 12, 0, 8);
+    wire_get_send(c->peer, WIRE_SEND, 1, got, 8);
+    g_assert_cmpmem(got, 8, "new life", 8);
+    cqe = rnic_expect_cqe(c->r, &c->send_cq, 12, RNIC_WC_SUCCESS);
+    g_assert_cmphex(le32_to_cpu(cqe.qpn), ==, c->qp.number);
+    rnic_settle(c->r);
+    rnic_expect_no_cqe(c->r, &c->send_cq);
+    rnic_expect_no_cqe(c->r, &c->recv_cq);
+    rnic_expect_no_async(c->r);
+    g_assert_cmpuint(rnic_admin_object(c->r, RNIC_ADMIN_DESTROY_QP,
+                                       c->qp.number), ==, RNIC_ST_OK);
+}
+
+static void check_destroy(uint8_t state)
+{
+    Connection *c = connection_prepare(NULL);
+    struct rnic_counters counters;
+
+    go_to(c, state);
+    if (state <= RNIC_QPS_RTS) {
+        post_receives(c, 5);
+        connection_post(c, RNIC_SQ_RDMA_READ, 1, 0, 8);
+        connection_post(c, RNIC_SQ_RDMA_READ, 2, 0, 8);
+        rnic_settle(c->r);
+    }
+    g_assert_cmpuint(rnic_admin_object(c->r, RNIC_ADMIN_DESTROY_QP,
+                                       c->qp.number), ==, RNIC_ST_OK);
+    g_assert_cmpuint(rnic_admin_object(c->r, RNIC_ADMIN_DESTROY_QP,
+                                       c->qp.number), ==, RNIC_ST_INVALID_QP);
+    g_assert_cmpuint(rnic_query_counters(c->r).endpoints, ==, 0);
+    if (c->peer) {
+        see_stream_end(c);
+    }
+    rnic_settle(c->r);
+    rnic_expect_no_cqe(c->r, &c->send_cq);
+    rnic_expect_no_cqe(c->r, &c->recv_cq);
+    rnic_expect_no_async(c->r);
+    rnic_expect_no_cm(c->r);
+    /* Rung for nothing. */
+    rnic_doorbell(c->r, 0, RNIC_DB_SQ, c->qp.number);
+    check_successor(c);
+    g_assert_cmpuint(rnic_admin_object(c->r, RNIC_ADMIN_DESTROY_CQ,
+                                       c->send_cq.number), ==, RNIC_ST_OK);
+    g_assert_cmpuint(rnic_admin_object(c->r, RNIC_ADMIN_DESTROY_CQ,
+                                       c->recv_cq.number), ==, RNIC_ST_OK);
+    counters = rnic_query_counters(c->r);
+    g_assert_cmpuint(counters.qps, ==, 0);
+    g_assert_cmpuint(counters.cqs, ==, 0);
+    g_assert_cmpuint(counters.endpoints, ==, 0);
+    connection_free(c);
 }
 
 static void test_destroy(void)
 {
     for (uint8_t state = 0; state < 5; state++) {
-        Connection *c = connection_prepare(NULL);
-        struct rnic_counters counters;
-        uint8_t canary[1000], now[sizeof(canary)];
-
-        rnic_pattern(canary, sizeof(canary), state);
-        connection_fill(c, 0, canary, sizeof(canary));
-        go_to(c, state);
-        if (state <= RNIC_QPS_RTS) {
-            post_receives(c, 5);
-            connection_post(c, RNIC_SQ_RDMA_READ, 1, 0, 8);
-            connection_post(c, RNIC_SQ_RDMA_READ, 2, 0, 8);
-            rnic_settle(c->r);
-        }
-        g_assert_cmpuint(rnic_admin_object(c->r, RNIC_ADMIN_DESTROY_QP,
-                                           c->qp.number), ==, RNIC_ST_OK);
-        g_assert_cmpuint(rnic_admin_object(c->r, RNIC_ADMIN_DESTROY_QP,
-                                           c->qp.number), ==,
-                         RNIC_ST_INVALID_QP);
-        if (c->peer) {
-            WireEnd end;
-
-            put_late_write(c);
-            while ((end = wire_end(c->peer)) == WIRE_DATA) {
-                uint8_t octet;
-
-                wire_get(c->peer, &octet, 1);
-            }
-            put_late_write(c);
-        }
-        rnic_settle(c->r);
-        connection_peek(c, 0, now, sizeof(now));
-        g_assert_cmpmem(now, sizeof(now), canary, sizeof(canary));
-        if (state <= RNIC_QPS_RTS) {
-            rnic_expect_no_cqe(c->r, &c->send_cq);
-            rnic_expect_no_cqe(c->r, &c->recv_cq);
-        }
-        rnic_expect_no_async(c->r);
-        rnic_expect_no_cm(c->r);
-        /* Rung for nothing. */
-        rnic_doorbell(c->r, 0, RNIC_DB_SQ, c->qp.number);
-        g_assert_cmpuint(rnic_admin_object(c->r, RNIC_ADMIN_DESTROY_CQ,
-                                           c->send_cq.number), ==,
-                         RNIC_ST_OK);
-        g_assert_cmpuint(rnic_admin_object(c->r, RNIC_ADMIN_DESTROY_CQ,
-                                           c->recv_cq.number), ==,
-                         RNIC_ST_OK);
-        counters = rnic_query_counters(c->r);
-        g_assert_cmpuint(counters.qps, ==, 0);
-        g_assert_cmpuint(counters.cqs, ==, 0);
-        g_assert_cmpuint(counters.endpoints, ==, 0);
-        connection_free(c);
+        check_destroy(state);
     }
     rnic_shows("V6.1.4-1 V6.1.4-2 V6.1.4-3 V6.1.4-5 V9.2.5.4-1 V9.2.5.4-3");
 }
@@ -1570,6 +1768,7 @@ int main(int argc, char **argv)
     qtest_add_func("rnic/state/close-left", test_close_left);
     qtest_add_func("rnic/state/peer-close", test_peer_close);
     qtest_add_func("rnic/state/late-posts", test_late_posts);
+    qtest_add_func("rnic/state/flush-in-idle", test_flush_in_idle);
     qtest_add_func("rnic/state/peer-close-busy", test_peer_close_busy);
     qtest_add_func("rnic/state/peer-reset", test_peer_reset);
     qtest_add_func("rnic/state/ways-out", test_ways_out);

@@ -641,6 +641,7 @@ void rnic_create_cq(Rnic *r, RnicCq *cq, uint32_t depth, uint32_t eqn)
     struct rnic_admin_sqe sqe = rnic_command(RNIC_ADMIN_CREATE_CQ);
     uint64_t size = RNIC_QUEUE_RECORD_SIZE +
                     (uint64_t)depth * sizeof(struct rnic_cqe);
+    struct rnic_admin_cqe cqe;
 
     *cq = (RnicCq) { .depth = depth };
     cq->memory = rnic_alloc(r, size);
@@ -648,7 +649,9 @@ void rnic_create_cq(Rnic *r, RnicCq *cq, uint32_t depth, uint32_t eqn)
     sqe.create_cq.eqn = cpu_to_le32(eqn);
     sqe.create_cq.memory.pages = rnic_pages(r, cq->memory, size);
     sqe.create_cq.memory.ring_offset[0] = cpu_to_le32(RNIC_QUEUE_RECORD_SIZE);
-    cq->number = admin_ok(r, &sqe);
+    g_assert_cmpuint(rnic_admin(r, &sqe, &cqe), ==, RNIC_ST_OK);
+    g_assert_cmpuint(le32_to_cpu(cqe.cq.depth), ==, depth);
+    cq->number = le32_to_cpu(cqe.number);
     g_assert_cmphex(cq->number, !=, 0);
 }
 
