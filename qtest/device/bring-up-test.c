@@ -427,6 +427,16 @@ static void check_reset(ResetFunction *reset)
     rnic_create_cq(r, &cq, 16, r->comp_eq.number);
     init = rnic_qp_default(r, &cq, &cq);
     rnic_create_qp(r, &qp, &init);
+    /* They begin with nothing, and work. */
+    rnic_settle(r);
+    rnic_expect_no_cqe(r, &cq);
+    rnic_post_recv(r, &qp, 5, 0, NULL);
+    g_assert_cmpuint(rnic_modify_qp_state(r, &qp, RNIC_QPS_ERROR), ==,
+                     RNIC_ST_OK);
+    rnic_expect_cqe(r, &cq, 5, RNIC_WC_FLUSHED);
+    rnic_settle(r);
+    rnic_expect_no_cqe(r, &cq);
+    rnic_expect_no_async(r);
     rnic_quit(r);
 }
 

@@ -70,6 +70,8 @@ static void test_connect(void)
     sqe.connect.ord = cpu_to_le16(2);
     sqe.connect.local = rnic_addr(wire_guest_ip(1), 0);
     sqe.connect.remote = rnic_addr(wire_guest_ip(2), port);
+    /* No message leaves while the QP is in Idle, nor behind the request. */
+    connection_post(c, RNIC_SQ_SEND, 5, 0, 3);
     g_assert_cmpuint(rnic_admin(c->r, &sqe, NULL), ==, RNIC_ST_OK);
     c->peer = wire_accept(c->r->qts, listener);
     wire_get(c->peer, got, sizeof(got));
@@ -77,6 +79,7 @@ static void test_connect(void)
     wire_expect_silence(c->peer);
     g_assert_cmpint(rnic_qp_state(c->r, &c->qp), ==, RNIC_QPS_IDLE);
     rnic_expect_no_cm(c->r);
+    rnic_expect_no_cqe(c->r, &c->send_cq);
 
     wire_mpa_put(c->peer, &reply);
     event = rnic_expect_cm(c->r, RNIC_CM_CONNECT_REPLY);
@@ -98,7 +101,10 @@ static void test_connect(void)
     g_assert_cmpint(attr.mpa_revision, ==, 2);
     g_assert_cmphex(attr.mpa_flags, ==, 0);
     g_assert_cmphex(attr.llp_stream, !=, 0);
-    exchange(c, 1);
+    g_assert_cmpuint(wire_get_send(c->peer, WIRE_SEND, 1, got, sizeof(got)),
+                     ==, 3);
+    rnic_expect_cqe(c->r, &c->send_cq, 5, RNIC_WC_SUCCESS);
+    exchange(c, 2);
     close(listener);
     connection_free(c);
     rnic_shows("V6.2.1.2-4 V6.2.2-1");

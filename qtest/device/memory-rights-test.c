@@ -500,6 +500,41 @@ static void test_read_sink(void)
     rnic_shows("V7.4.2-6 V7.4.2-5");
 }
 
+/* The sink comes to be of another PD between request and response, and back. */
+static void test_read_sink_pd(void)
+{
+    World w;
+    StagRegion sink;
+    WireRead read;
+    uint8_t got[8];
+
+    world_init(&w);
+    sink = stag_region(w.r, 1);
+    stag_register(w.r, &sink);
+    post_read(&w, &sink, 1, &read);
+    sink.pd = rnic_alloc_pd(w.r);
+    g_assert_cmpuint(stag_try_reregister(w.r, &sink, RNIC_REREGISTER_PD), ==,
+                     RNIC_ST_OK);
+    g_assert_cmphex(sink.stag, ==, read.sink_stag);
+    respond(&w, &read);
+    wire_expect_terminate(w.c->peer, 0x1102);
+    rnic_expect_async(w.r, RNIC_AE_TAGGED_INVALID_PD, w.c->qp.number);
+    rnic_expect_cqe(w.r, &w.c->send_cq, 3, RNIC_WC_FLUSHED);
+    rnic_mem_read(w.r, sink.bus[0], got, 8);
+    g_assert_cmpmem(got, 8, "\0\0\0\0\0\0\0", 8);
+    stag_reconnect(w.c);
+    sink.pd = w.r->pd;
+    g_assert_cmpuint(stag_try_reregister(w.r, &sink, RNIC_REREGISTER_PD), ==,
+                     RNIC_ST_OK);
+    post_read(&w, &sink, 1, &read);
+    respond(&w, &read);
+    rnic_expect_cqe(w.r, &w.c->send_cq, 3, RNIC_WC_SUCCESS);
+    rnic_mem_read(w.r, sink.bus[0], got, 8);
+    g_assert_cmpmem(got, 8, "response", 8);
+    world_cleanup(&w);
+    rnic_shows("V5.2-1");
+}
+
 /* -------------------------------------------------------- another adapter */
 
 /* The numbers of one adapter, beyond those that both have, name nothing here. */
@@ -895,6 +930,7 @@ int main(int argc, char **argv)
                    test_flag_reregister);
     qtest_add_func("rnic/rights/each-right", test_each_right);
     qtest_add_func("rnic/rights/read-sink", test_read_sink);
+    qtest_add_func("rnic/rights/read-sink-pd", test_read_sink_pd);
     qtest_add_func("rnic/rights/other-device", test_other_device);
     qtest_add_func("rnic/rights/user-page", test_user_page);
     qtest_add_func("rnic/rights/no-hidden-stags",

@@ -8,6 +8,7 @@
 #include "qemu/bswap.h"
 
 #include "tests/qtest/rnic/lib/resize.h"
+#include "tests/qtest/rnic/lib/llp.h"
 #include "tests/qtest/rnic/lib/stags.h"
 
 /* ------------------------------------------------------------------- depths */
@@ -221,8 +222,7 @@ static void test_query(void)
 
 /* ------------------------------------- every attribute, in every state */
 
-enum { ALL_IRD = 5, ALL_ORD = 3, ALL_SQ = 32, ALL_RQ = 16,
-       ALL_LIMIT = 9 };
+enum { ALL_IRD = 5, ALL_ORD = 3, ALL_SQ = 32, ALL_RQ = 16, ALL_LIMIT = 9 };
 
 /* No two attributes of a kind are equal, and none is the default. */
 static void prepare_all(Connection *c, uint32_t pd, const RnicSrq *srq)
@@ -419,7 +419,7 @@ static void test_read_resources_later(void)
     rnic_shows("V6.5-8 V9.2.5.3-7");
 }
 
-/* A Read Request of 8 octets at @offset, whose response names @sink. */
+/* A Read Request of @size octets at @offset, whose response names @sink. */
 static void put_read(Connection *c, uint32_t sink, uint64_t offset,
                      uint32_t size)
 {
@@ -504,12 +504,16 @@ static void test_irrq_depth(void)
     rnic_shows("V6-1 V6-2");
 }
 
-/* Changed twice before there is a connection: what was said last is in force. */
+/*
+ * Changed twice before there is a stream, which is one without MPA start-up, so that
+ * nothing else is agreed on: what was said last is in force.
+ */
 static void test_idle_to_idle(void)
 {
     Connection *c = connection_prepare(NULL);
     struct rnic_admin_sqe sqe = rnic_command(RNIC_ADMIN_MODIFY_QP);
     WireRead read;
+    uint32_t stream;
     uint8_t got[8];
 
     for (int round = 0; round < 2; round++) {
@@ -518,9 +522,10 @@ static void test_idle_to_idle(void)
         for (int last = 0; last < 2; last++) {
             sqe.modify_qp.qpn = cpu_to_le32(c->qp.number);
             sqe.modify_qp.mask = cpu_to_le32(
-                RNIC_QP_MODIFY_STATE | RNIC_QP_MODIFY_ORD |
-                RNIC_QP_MODIFY_ENABLES);
+                RNIC_QP_MODIFY_STATE | RNIC_QP_MODIFY_IRD |
+                RNIC_QP_MODIFY_ORD | RNIC_QP_MODIFY_ENABLES);
             sqe.modify_qp.next_state = RNIC_QPS_IDLE;
+            sqe.modify_qp.ird = cpu_to_le16(last ? 6 : 1);
             sqe.modify_qp.ord = cpu_to_le16(last ? 2 : 7);
             sqe.modify_qp.enables = cpu_to_le32(writes == last
                                                 ? RNIC_QP_ENABLE_WRITE
@@ -528,8 +533,10 @@ static void test_idle_to_idle(void)
             g_assert_cmpuint(rnic_admin(c->r, &sqe, NULL), ==, RNIC_ST_OK);
             g_assert_cmpint(rnic_qp_state(c->r, &c->qp), ==, RNIC_QPS_IDLE);
         }
-        connection_establish(c, &(ConnectionOptions) { .ord = 2 });
-        assert_read_resources(c, 4, 2);
+        stream = llp_connect(c->r, 1, &c->peer);
+        g_assert_cmpuint(llp_try_adopt(c->r, &c->qp, stream, NULL, 0), ==,
+                         RNIC_ST_OK);
+        assert_read_resources(c, 6, 2);
         if (writes) {
             wire_put_write(c->peer, c->mr.stag, c->mr.va, "written!", 8);
             put_read(c, 9, 0, 8);

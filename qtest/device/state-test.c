@@ -99,6 +99,16 @@ static void check_attributes_refused(Connection *c, uint8_t state,
     connection_recycle(c);
 }
 
+/* All that Query QP tells, but for what counts octets: a Terminate may be on its way. */
+static void assert_same_attributes(const struct rnic_qp_attr *before,
+                                   struct rnic_qp_attr after)
+{
+    after.bytes_sent = before->bytes_sent;
+    after.tx_fpdus = before->tx_fpdus;
+    g_assert_cmpint(after.state, ==, before->state);
+    g_assert_cmpmem(&after, sizeof(after), before, sizeof(*before));
+}
+
 static void test_matrix(void)
 {
     enum { I = RNIC_ST_OK, X = RNIC_ST_INVALID_STATE_CHANGE,
@@ -116,7 +126,7 @@ static void test_matrix(void)
     g_assert_cmpint(rnic_qp_state(c->r, &c->qp), ==, RNIC_QPS_IDLE);
     for (uint8_t from = 0; from < 5; from++) {
         for (uint8_t to = 0; to < 5; to++) {
-            struct rnic_qp_attr before, after;
+            struct rnic_qp_attr before;
             uint16_t status;
 
             go_to(c, from);
@@ -124,10 +134,7 @@ static void test_matrix(void)
             status = rnic_modify_qp_state(c->r, &c->qp, to);
             g_assert_cmpuint(status, ==, expected[from][to]);
             if (status != RNIC_ST_OK) {
-                after = rnic_query_qp(c->r, &c->qp);
-                g_assert_cmpint(after.state, ==, from);
-                g_assert_cmpmem(&after, sizeof(after), &before,
-                                sizeof(before));
+                assert_same_attributes(&before, rnic_query_qp(c->r, &c->qp));
             } else {
                 g_assert_cmpint(rnic_qp_state(c->r, &c->qp), ==, to);
             }
@@ -235,7 +242,7 @@ static struct rnic_admin_sqe transition_with(Connection *c, uint8_t next,
 
 static void check_no_attributes(Connection *c, uint8_t from, uint8_t to)
 {
-    struct rnic_qp_attr before, after;
+    struct rnic_qp_attr before;
     struct rnic_admin_sqe sqe;
 
     go_to(c, from);
@@ -243,8 +250,7 @@ static void check_no_attributes(Connection *c, uint8_t from, uint8_t to)
     for (unsigned i = 0; sqe = transition_with(c, to, i), sqe.opcode; i++) {
         g_assert_cmpuint(rnic_admin(c->r, &sqe, NULL), ==,
                          RNIC_ST_CANNOT_CHANGE_ATTRIBUTE);
-        after = rnic_query_qp(c->r, &c->qp);
-        g_assert_cmpmem(&after, sizeof(after), &before, sizeof(before));
+        assert_same_attributes(&before, rnic_query_qp(c->r, &c->qp));
     }
     /* It was the attributes. */
     g_assert_cmpuint(rnic_modify_qp_state(c->r, &c->qp, to), ==, RNIC_ST_OK);
