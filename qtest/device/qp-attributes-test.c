@@ -7,8 +7,8 @@
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
 
-#include "tests/qtest/rnic/lib/resize.h"
 #include "tests/qtest/rnic/lib/llp.h"
+#include "tests/qtest/rnic/lib/resize.h"
 #include "tests/qtest/rnic/lib/stags.h"
 
 /* ------------------------------------------------------------------- depths */

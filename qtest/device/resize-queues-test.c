@@ -479,7 +479,6 @@ static void resize_within_message(Shared *s, uint32_t depth)
 
 static void test_srq(void)
 {
-    struct rnic_admin_cqe before;
     Shared s;
     Connection *other;
     ConnectionOptions options = { .srq = &s.srq };
