@@ -128,7 +128,9 @@ static void check_headers(RnicPacket *p, const char *payload,
     memset(out, 0xee, sizeof(out));
     p->payload_len = octets->len;
     len = rnic_packet_headers(p, out);
-    memcpy(out + len, octets->data, octets->len);
+    if (octets->len) {
+        memcpy(out + len, octets->data, octets->len);
+    }
     rnic_packet_checksum(out, len + octets->len);
     assert_octets(out, len + octets->len, want);
 }
