@@ -8,4 +8,4 @@ await held
 held-close "$(address_of server)" /mnt/run || fail "held-close"
 eventually 30 nothing_left || fail "$(objects_left)"
 
-shows V6.2.3-12 V6.2.5-2
+shows V6.2.3-12 V6.2.5-2 V6.2.5-6 V6.2.5-10

@@ -18,4 +18,4 @@ for round in $rounds; do
 done
 [ "$(terminates)" = "$before" ] || fail "a Terminate was sent"
 
-shows V6.2.2.4-3
+shows V6.2.2.4-3 V6.6.2.5-2
