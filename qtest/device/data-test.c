@@ -612,33 +612,62 @@ static void test_reads_in(void)
                "R5.2.1-8 R5.2.2-1 R5.2.2-7 R5.2.2-8 V4-2");
 }
 
-/* As many requests as IRD at once, answered in order, again and again. */
+/* Request number @n of the peer: the size differs from one to the next. */
+static WireRead numbered_read(Connection *c, unsigned n)
+{
+    return (WireRead) {
+        .sink_stag = n, .size = (n * 3 + n / 8) % 8 * 5000,
+        .source_stag = c->mr.stag, .source_to = c->mr.va + n % 8,
+    };
+}
+
+static void expect_numbered(Connection *c, unsigned n, const uint8_t *data,
+                            uint8_t *got)
+{
+    WireRead read = numbered_read(c, n);
+
+    g_assert_cmpuint(wire_get_tagged(c->peer, WIRE_READ_RESPONSE, n, 0, got,
+                                     ROOM), ==, read.size);
+    g_assert_cmpmem(got, read.size, data + n % 8, read.size);
+}
+
+static void put_numbered(Connection *c, unsigned n)
+{
+    WireRead read = numbered_read(c, n);
+
+    wire_put_read_request(c->peer, &read);
+}
+
+/*
+ * As many requests as IRD at once, answered in order, again and again; then there are
+ * always as many: a response that is complete makes room for a request.
+ */
 static void test_reads_in_order(void)
 {
-    enum { IRD = 8 };
+    enum { IRD = 8, READS = 8 * IRD };
     Connection *c = connection_new(&(ConnectionOptions) { .ird = IRD });
     g_autofree uint8_t *data = g_malloc(ROOM);
     g_autofree uint8_t *got = g_malloc(ROOM);
 
     rnic_pattern(data, ROOM, 6);
     connection_fill(c, 0, data, ROOM);
-    for (unsigned round = 0; round < 8; round++) {
-        for (unsigned i = 0; i < IRD; i++) {
-            WireRead read = {
-                .sink_stag = i, .size = (i + round) % IRD * 5000,
-                .source_stag = c->mr.stag, .source_to = c->mr.va + i,
-            };
-
-            wire_put_read_request(c->peer, &read);
-        }
-        for (unsigned i = 0; i < IRD; i++) {
-            uint32_t size = (i + round) % IRD * 5000;
-
-            g_assert_cmpuint(wire_get_tagged(c->peer, WIRE_READ_RESPONSE, i,
-                                             0, got, ROOM), ==, size);
-            g_assert_cmpmem(got, size, data + i, size);
+    for (unsigned n = 0; n < READS; n++) {
+        put_numbered(c, n);
+        if (n % IRD == IRD - 1) {
+            for (unsigned i = n + 1 - IRD; i <= n; i++) {
+                expect_numbered(c, i, data, got);
+            }
         }
     }
+    for (unsigned n = READS; n < 2 * READS + IRD; n++) {
+        if (n >= READS + IRD) {
+            expect_numbered(c, n - IRD, data, got);
+        }
+        if (n < 2 * READS) {
+            put_numbered(c, n);
+        }
+    }
+    rnic_expect_no_async(c->r);
     connection_free(c);
     rnic_shows("V6-2 R5.2.1-5 R5.2.2-2 R5.2.2-5 R5.5-17 R6.1-2 V6.5-11");
 }
