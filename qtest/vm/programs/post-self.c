@@ -29,6 +29,7 @@
 #define MIXED		31
 #define CIRCLES		200
 #define MOST_POSTS	4096
+#define MOST_LIST	64
 #define FAILING		10	/* Writes, of which number BAD is wrong */
 #define ROOM		30000	/* octets of a receive */
 #define QUIET_ROUNDS	2000
@@ -280,6 +281,80 @@ static void try_chain(void)
 	say("lists: ok");
 }
 
+/* The same of receives: the message of each finds its place. */
+static void try_receive_chain(void)
+{
+	struct ibv_recv_wr *bad, wrs[CHAIN];
+	struct ibv_sge sges[CHAIN];
+	struct pair p;
+	unsigned int i;
+	int ret;
+
+	connect_pair(&p, 0);
+	fill(&p);
+	for (i = 0; i < CHAIN; i++) {
+		sges[i] = (struct ibv_sge) {
+			(uintptr_t)p.b_memory + 64 * i, 64, p.b_mr->lkey,
+		};
+		wrs[i] = (struct ibv_recv_wr) {
+			.wr_id = i, .sg_list = &sges[i], .num_sge = 1,
+			.next = i + 1 < CHAIN ? &wrs[i + 1] : NULL,
+		};
+	}
+	ret = ibv_post_recv(p.b.id->qp, wrs, &bad);
+	memset(wrs, 0xee, sizeof(wrs));
+	memset(sges, 0xee, sizeof(sges));
+	if (ret)
+		fail("a list of %d receives: %s", CHAIN, strerror(ret));
+	for (i = 0; i < CHAIN; i++) {
+		post_message(&p.a, p.a_mr, p.a_memory + 64 * i, 64, i);
+		poll_one(p.a.send_cq, i, IBV_WC_SUCCESS);
+		poll_one(p.b.recv_cq, i, IBV_WC_SUCCESS);
+	}
+	if (memcmp(p.a_memory, p.b_memory, 64 * CHAIN))
+		fail("messages are not where their receives say");
+	end_pair(&p);
+	say("lists of receives: ok");
+}
+
+/* Of an S-RQ: two are taken of a list whose third is bad, then as many as there is
+ * room for. */
+static void try_srq_lists(void)
+{
+	struct ibv_srq_init_attr init = {
+		.attr = { .max_wr = 16, .max_sge = 1 },
+	};
+	struct ibv_recv_wr *bad = NULL, wrs[MOST_LIST];
+	struct ibv_srq *srq;
+	unsigned int i;
+	struct pair p;
+
+	connect_pair(&p, 0);
+	srq = ibv_create_srq(p.b.id->pd, &init);
+	if (!srq || init.attr.max_wr >= MOST_LIST)
+		fail("ibv_create_srq: %m, %u", init.attr.max_wr);
+	for (i = 0; i < MOST_LIST; i++)
+		wrs[i] = (struct ibv_recv_wr) {
+			.next = i + 1 < MOST_LIST ? &wrs[i + 1] : NULL,
+		};
+	wrs[BAD].num_sge = 10000;
+	expect_refused(ibv_post_srq_recv(srq, wrs, &bad), EINVAL,
+		       "an S-RQ's list with too many SGEs in the third");
+	if (bad != &wrs[BAD])
+		fail("number %td of an S-RQ's list is said to be bad",
+		     bad - wrs);
+	wrs[BAD].num_sge = 0;
+	expect_refused(ibv_post_srq_recv(srq, wrs, &bad), ENOMEM,
+		       "a list of more than an S-RQ has room for");
+	if (bad != &wrs[init.attr.max_wr - BAD])
+		fail("%td of a list fill an S-RQ of %u that has %d",
+		     bad - wrs, init.attr.max_wr, BAD);
+	if (ibv_destroy_srq(srq))
+		fail("ibv_destroy_srq: %m");
+	end_pair(&p);
+	say("lists of an S-RQ: ok");
+}
+
 /* What is before the bad one runs, what is behind it never does. */
 static void try_bad_in_list(void)
 {
@@ -351,6 +426,43 @@ static void fill_rq(struct pair *p)
 	expect_refused(ret, ENOMEM, "a full RQ");
 	if (receives < QP_DEPTH || bad != &recv)
 		fail("an RQ of %d is full with %u", QP_DEPTH, receives);
+	/* The refusal disturbs none of them. */
+	while (receives--) {
+		post_message(&p->a, p->a_mr, p->a_memory, 0, 7);
+		poll_one(p->a.send_cq, 7, IBV_WC_SUCCESS);
+		poll_one(p->b.recv_cq, 0, IBV_WC_SUCCESS);
+	}
+	expect_nothing(p->b.recv_cq, "all receives have completed");
+}
+
+/* A list takes as much of the SQ as its WRs do one by one. */
+static void try_full_by_list(unsigned int room)
+{
+	struct ibv_send_wr *bad = NULL, wrs[CHAIN];
+	struct ibv_sge sges[CHAIN];
+	unsigned int posted = 0, i;
+	struct pair p;
+	int ret;
+
+	connect_pair(&p, 0);
+	fill(&p);
+	do {
+		for (i = 0; i < CHAIN; i++) {
+			wrs[i] = write_wr(&p, &sges[i], posted + i, false);
+			wrs[i].next = i + 1 < CHAIN ? &wrs[i + 1] : NULL;
+		}
+		ret = ibv_post_send(p.a.id->qp, wrs, &bad);
+		posted += ret ? bad - wrs : CHAIN;
+	} while (!ret && posted < MOST_POSTS);
+	expect_refused(ret, ENOMEM, "a list for a full SQ");
+	if (posted != room)
+		fail("%u WRs of lists fill an SQ that has room for %u", posted,
+		     room);
+	for (i = 0; i < posted; i++)
+		await_octet(&p, i);
+	if (p.b_memory[posted])
+		fail("octet %u of a refused Write arrived", posted);
+	end_pair(&p);
 }
 
 static void fill_srq(struct pair *p)
@@ -405,6 +517,9 @@ static void try_full_queues(void)
 	if (p.b_memory[n + 1])
 		fail("octet %u of a refused Write arrived", n + 1);
 
+	end_pair(&p);
+	try_full_by_list(n);
+	connect_pair(&p, 0);
 	fill_rq(&p);
 	fill_srq(&p);
 	end_pair(&p);
@@ -725,30 +840,31 @@ static void try_close(void)
 }
 
 /* Together their lengths are zero, for who counts with 32 bits. */
-static void try_too_long(void)
+static void try_too_long(enum ibv_wr_opcode opcode)
 {
 	struct ibv_sge sges[2];
 	struct ibv_wc wc;
 	struct pair p;
 	double end;
 
-	connect_pair(&p, 0);
+	connect_pair(&p, 1);
 	fill(&p);
 	sges[0] = (struct ibv_sge) {
 		(uintptr_t)p.a_memory, 1u << 31, p.a_mr->lkey,
 	};
 	sges[1] = sges[0];
-	post_list_of_sges(&p, IBV_WR_RDMA_WRITE, 5, sges, 2);
+	post_list_of_sges(&p, opcode, 5, sges, 2);
 	end = now() + time_limit;
 	while (!ibv_poll_cq(p.a.send_cq, 1, &wc))
 		if (now() > end)
-			fail("no completion of a Write of 4 GiB");
+			fail("no completion of 4 GiB, opcode %d", opcode);
 	if (wc.wr_id != 5 || wc.status == IBV_WC_SUCCESS)
-		fail("a Write of 4 GiB: %s", ibv_wc_status_str(wc.status));
-	if (p.b_memory[0])
-		fail("octets of a Write of 4 GiB arrived");
+		fail("4 GiB, opcode %d: %s", opcode,
+		     ibv_wc_status_str(wc.status));
+	if (p.b_memory[0] || p.a_memory[0] != 1)
+		fail("octets of 4 GiB arrived, opcode %d", opcode);
+	poll_one(p.b.recv_cq, 0, IBV_WC_WR_FLUSH_ERR);
 	end_pair(&p);
-	say("lists that are too long: ok");
 }
 
 /* ------------------------------------------------- without the system */
@@ -865,7 +981,9 @@ static void run(void)
 	listener = listen_at(listen_channel, address, port);
 	try_reset();
 	try_chain();
+	try_receive_chain();
 	try_bad_in_list();
+	try_srq_lists();
 	try_full_queues();
 	try_circles();
 	try_unsignaled();
@@ -873,7 +991,10 @@ static void run(void)
 	try_lengths();
 	try_errors();
 	try_close();
-	try_too_long();
+	try_too_long(IBV_WR_SEND);
+	try_too_long(IBV_WR_RDMA_WRITE);
+	try_too_long(IBV_WR_RDMA_READ);
+	say("lists that are too long: ok");
 	try_without_system();
 	rdma_destroy_id(listener);
 	rdma_destroy_event_channel(listen_channel);
