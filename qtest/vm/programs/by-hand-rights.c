@@ -2,7 +2,7 @@
 /*
  * by-hand-rights: what the peer of a QP that was connected by hand may do is what
  * the program has said at INIT, nothing included, whatever its memory allows; and
- * what its memory allows, which may have several regions with other rights each. The
+ * what its memory allows, which may have several regions with other rights and PDs. The
  * program that owns the memory hears of all else, and nothing of it changes.
  */
 
@@ -55,12 +55,15 @@ static void check_told(int access)
 		     attr.qp_access_flags);
 }
 
-static void connect_pair(int access)
+/* The QP that has the rights is of this PD. */
+static void connect_pair_of(struct ibv_pd *pd, int access)
 {
 	unsigned int i;
 
 	for (i = 0; i < 2; i++)
-		pair.qps[i] = by_hand_qp(&pair.adapter, pair.cq, 4);
+		pair.qps[i] = by_hand_qp_of(&pair.adapter,
+					    i ? pd : pair.adapter.pd, pair.cq,
+					    4);
 	for (i = 0; i < 2; i++)
 		by_hand_init(pair.qps[i], i ? access : 0);
 	for (i = 0; i < 2; i++)
@@ -69,6 +72,11 @@ static void connect_pair(int access)
 	for (i = 0; i < 2; i++)
 		by_hand_rts(&pair.adapter, pair.qps[i], 0);
 	check_told(access);
+}
+
+static void connect_pair(int access)
+{
+	connect_pair_of(pair.adapter.pd, access);
 }
 
 /* The first status of so many completions that is not good, if there is one. */
@@ -212,6 +220,34 @@ static void try_regions(void)
 			fail("ibv_dereg_mr: %s", strerror(errno));
 }
 
+/* Over the same octets again, for another PD: its QPs serve it, and no others. */
+static void try_other_pd(void)
+{
+	static const enum ibv_wr_opcode opcodes[] = {
+		IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ,
+	};
+	struct ibv_pd *pd = ibv_alloc_pd(pair.adapter.context);
+	struct ibv_mr *mr;
+	unsigned int i;
+
+	if (!pd)
+		fail("ibv_alloc_pd: %s", strerror(errno));
+	mr = ibv_reg_mr(pd, pair.memory + SIZE, SIZE,
+			IBV_ACCESS_LOCAL_WRITE | ALL);
+	if (!mr || mr->lkey == pair.mr->lkey)
+		fail("a region of another PD: %s", strerror(errno));
+	for (i = 0; i < sizeof(opcodes) / sizeof(opcodes[0]); i++) {
+		connect_pair_of(pd, ALL);
+		try_access(opcodes[i], mr->rkey, true, IBV_WC_SUCCESS,
+			   "a region of the QP's PD");
+		connect_pair(ALL);
+		try_access(opcodes[i], mr->rkey, false, IBV_WC_REM_ACCESS_ERR,
+			   "a region of another PD");
+	}
+	if (ibv_dereg_mr(mr) || ibv_dealloc_pd(pd))
+		fail("clean-up: %s", strerror(errno));
+}
+
 static void run(const char *adapter)
 {
 	static const int sets[] = {
@@ -226,6 +262,7 @@ static void run(const char *adapter)
 		try_qp(sets[i], IBV_WR_RDMA_READ, IBV_ACCESS_REMOTE_READ);
 	}
 	try_regions();
+	try_other_pd();
 	if (ibv_dereg_mr(pair.mr) || ibv_destroy_cq(pair.cq))
 		fail("clean-up: %s", strerror(errno));
 	by_hand_close(&pair.adapter);

@@ -373,6 +373,22 @@ static void try_valid_window(void)
 	new_window();
 }
 
+/* A region whose rights are changed when no window is bound: now it takes none, then it
+ * does again. */
+static void try_changed_region(struct ibv_mr *mr)
+{
+	need_status(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
+				 IBV_ACCESS_LOCAL_WRITE), 0,
+		    "a region without a window, changed");
+	refuse_bind(mr, 0, 1, "a region that takes no windows any more");
+	need_status(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
+				 IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND),
+		    0, "the same again");
+	need_status(bind_2(mr, 100, 1, RIGHTS), 0, "bind");
+	expect_octet(IBV_WR_RDMA_WRITE, (uintptr_t)region + 100, true, "again");
+	need_status(invalidate(mw2->rkey), 0, "invalidation");
+}
+
 /* A region, and a QP, that a window is bound to: both go on, and go with it only. */
 static void try_in_use(void)
 {
@@ -387,14 +403,18 @@ static void try_in_use(void)
 	need_status(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
 				 0), IBV_REREG_MR_ERR_CMD, "the same, changed");
 	need_status(errno, EBUSY, "the reason");
-	if (mr->lkey != before.lkey || mr->rkey != before.rkey)
-		fail("a refused call changes the keys of a region");
+	if (mr->lkey != before.lkey || mr->rkey != before.rkey ||
+	    mr->pd != before.pd || mr->addr != before.addr ||
+	    mr->length != before.length)
+		fail("a refused call changes a region");
 	need_status(ibv_destroy_qp(qp), EBUSY, "a QP with a window");
 	expect_octet(IBV_WR_RDMA_WRITE, (uintptr_t)region + 100, true, "still");
 	expect_octet(IBV_WR_RDMA_READ, (uintptr_t)region + 100, true, "still");
 	need_status(invalidate(mw2->rkey), 0, "invalidation");
+	try_changed_region(mr);
 	need_status(ibv_dereg_mr(mr), 0, "a region without a window");
 
+	qp = pairs[0].qps[1];
 	mr = register_region(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
 	need_status(bind_2(mr, 100, 1, RIGHTS), 0, "bind");
 	need_status(ibv_modify_qp(qp, &error, IBV_QP_STATE), 0, "to ERR");
