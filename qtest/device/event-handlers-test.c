@@ -1,5 +1,5 @@
 /*
- * rnic: the handler of a completion event queue is replaced, and cleared
+ * rnic: the handler of an event queue is replaced, and cleared
  *
  * The identifier of a handler is the event queue's number, its address what the
  * guest has put into the MSI-X table for the queue's vector: a handler is replaced
@@ -21,16 +21,21 @@ typedef struct Handlers {
     uint64_t wr_id;
 } Handlers;
 
-static void set_handler(Handlers *h, uint64_t address, uint32_t data)
+static void set_handler_of(Handlers *h, uint32_t vector, uint64_t address,
+                           uint32_t data)
 {
     QPCIDevice *dev = h->c->r->dev;
-    uint64_t entry = dev->msix_table_off +
-                     h->c->r->comp_eq.vector * PCI_MSIX_ENTRY_SIZE;
+    uint64_t entry = dev->msix_table_off + vector * PCI_MSIX_ENTRY_SIZE;
 
     qpci_io_writel(dev, dev->msix_table_bar, entry + PCI_MSIX_ENTRY_LOWER_ADDR,
                    address);
     qpci_io_writel(dev, dev->msix_table_bar, entry + PCI_MSIX_ENTRY_DATA,
                    data);
+}
+
+static void set_handler(Handlers *h, uint64_t address, uint32_t data)
+{
+    set_handler_of(h, h->c->r->comp_eq.vector, address, data);
 }
 
 static Handlers handlers_new(void)
@@ -113,6 +118,51 @@ static void test_replaced(void)
     rnic_shows("V9.4.1-3");
 }
 
+/* A Write that is refused: an event of the QP. */
+static void refuse_write(Connection *c)
+{
+    wire_put_write(c->peer, 0x77777700, 0, "x", 1);
+    wire_expect_terminate(c->peer, 0x1100);
+}
+
+/*
+ * The asynchronous handler: there is one, the latest. Each event is told once, to it,
+ * and to no one while it is cleared.
+ */
+static void test_async_replaced(void)
+{
+    enum { ROUNDS = 4 };
+    Handlers h = handlers_new();
+    Connection *c = h.c;
+    struct rnic_aeqe event;
+
+    for (int round = 0; round < ROUNDS; round++) {
+        uint64_t latest = round & 1 ? h.b : h.a, former = round & 1 ? h.a : h.b;
+
+        set_handler_of(&h, c->r->async_eq.vector, latest, HANDLER_A + round);
+        refuse_write(c);
+        RNIC_UNTIL(c->r, rnic_mem_read32(c->r, latest) == HANDLER_A + round);
+        rnic_mem_write32(c->r, latest, 0);
+        g_assert_cmphex(rnic_mem_read32(c->r, former), ==, 0);
+        rnic_expect_async(c->r, RNIC_AE_TAGGED_INVALID_STAG, c->qp.number);
+        rnic_settle(c->r);
+        g_assert_false(rnic_eq_poll(c->r, &c->r->async_eq, &event));
+        connection_recycle(c);
+        rnic_mem_write32(c->r, latest, 0);
+        connection_establish(c, NULL);
+        rnic_settle(c->r);
+        rnic_mem_write32(c->r, latest, 0);
+    }
+    rnic_msix_mask(c->r, c->r->async_eq.vector, true);
+    refuse_write(c);
+    expect_none_called(&h);
+    rnic_expect_async(c->r, RNIC_AE_TAGGED_INVALID_STAG, c->qp.number);
+    connection_recycle(c);
+    connection_establish(c, NULL);
+    connection_free(c);
+    rnic_shows("V9.4.2-1 V9.4.2-2");
+}
+
 /* The queue itself cannot go while CQs name it; with its handler gone they work. */
 static void test_cleared_with_cqs(void)
 {
@@ -141,6 +191,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     qtest_add_func("rnic/event-handlers/replaced", test_replaced);
+    qtest_add_func("rnic/event-handlers/async-replaced", test_async_replaced);
     qtest_add_func("rnic/event-handlers/cleared-with-cqs",
                    test_cleared_with_cqs);
     return g_test_run();

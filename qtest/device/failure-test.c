@@ -125,7 +125,7 @@ static void test_streams(void)
     wire_close(g_steal_pointer(&c->peer));
     recover(r);
     connection_free(c);
-    rnic_shows("V8.3.3-21");
+    rnic_shows("V8.3.3-21 V9.5.3-37");
 }
 
 /* In the midst of a message, a peer that does not read: whole FPDUs only. */

@@ -111,7 +111,7 @@ static void test_posts_across_error(void)
         connection_recycle(c);
     }
     connection_free(c);
-    rnic_shows("V6.2.3-6 V6.2.4-5 V9.3.1.1-23");
+    rnic_shows("V6.2.3-6 V6.2.4-5 V9.3.1.1-23 V9.3.1.2-5");
 }
 
 /* Receives, across Closing and into Idle; then Sends into a Closing. */
@@ -145,7 +145,7 @@ static void test_posts_across_closing(void)
     expect_all_flushed(c, 2 * EACH, true);
     wire_expect_end(c->peer);
     connection_free(c);
-    rnic_shows("V6.2.5-3");
+    rnic_shows("V6.2.5-3 V9.3.1.1-23 V9.3.1.2-5");
 }
 
 /* ------------------------------------------------------------- what stops */
@@ -531,7 +531,7 @@ static void test_events_not_lost(void)
     rnic_expect_no_async(c->r);
     connection_free_second(other);
     connection_free(c);
-    rnic_shows("V8.3.1-7");
+    rnic_shows("V8.3.1-7 V9.4.2-1");
 }
 
 /* ------------------------------------------------------------------- floods */
@@ -671,6 +671,61 @@ static void test_cq_for_all(void)
     rnic_shows("V10.4.3-1");
 }
 
+/* The same of an S-RQ, whose receives all complete where one QP takes them. */
+static void test_cq_for_srq(void)
+{
+    enum { SENDS = 8, RECEIVES = 16, CQE = 2 * SENDS + RECEIVES };
+    Rnic *r = rnic_boot_up(",mpa-rtr=off");
+    RnicSrqInit init = rnic_srq_default(r);
+    ConnectionOptions options = { .sq_depth = SENDS };
+    unsigned of_srq = 0;
+    Connection *each[2];
+    struct rnic_cqe cqe;
+    WireTerminate t;
+    RnicSrq srq;
+    RnicCq cq;
+
+    init.depth = RECEIVES;
+    rnic_create_srq(r, &srq, &init);
+    rnic_create_cq(r, &cq, CQE, RNIC_NO_VECTOR);
+    options.srq = &srq;
+    options.cq = &cq;
+    for (int k = 0; k < RECEIVES; k++) {
+        rnic_post_srq_recv(r, &srq, k, 0, NULL);
+    }
+    for (int i = 0; i < 2; i++) {
+        each[i] = connection_prepare_on(r, &options);
+        connection_establish(each[i], &options);
+        /* Behind a Read that is not answered. */
+        for (int k = 0; k < SENDS; k++) {
+            rnic_post_send(r, &each[i]->qp, &(RnicWr) {
+                .opcode = k ? RNIC_SQ_SEND : RNIC_SQ_RDMA_READ,
+                .flags = RNIC_WQE_SIGNALED });
+        }
+    }
+    /* One more than there is room for. */
+    for (int k = 0; k < RECEIVES + 1; k++) {
+        wire_put_send(each[0]->peer, WIRE_SEND, 0, NULL, 0);
+    }
+    rnic_expect_async(r, RNIC_AE_RQ_MSN_RANGE, each[0]->qp.number);
+    wire_skip_to_terminate(each[0]->peer, &t);
+    g_assert_cmphex(t.code, ==, 0x1202);
+    to_state(each[1], RNIC_QPS_ERROR);
+    for (int i = 0; i < CQE; i++) {
+        rnic_cq_wait(r, &cq, &cqe);
+        of_srq += !!(cqe.flags & RNIC_CQE_SRQ);
+        g_assert_cmpint(cqe.status, ==, cqe.flags & RNIC_CQE_SRQ
+                                        ? RNIC_WC_SUCCESS : RNIC_WC_FLUSHED);
+    }
+    g_assert_cmpuint(of_srq, ==, RECEIVES);
+    rnic_settle(r);
+    rnic_expect_no_cqe(r, &cq);
+    rnic_expect_no_async(r);
+    connection_free_second(each[1]);
+    connection_free(each[0]);
+    rnic_shows("V10.4.3-1");
+}
+
 /* ---------------------------------------------------------------- a whole life */
 
 static void destroy(Rnic *r, uint16_t opcode, uint32_t number)
@@ -805,6 +860,7 @@ int main(int argc, char **argv)
     qtest_add_func("rnic/leaving-rts/flood", test_flood);
     qtest_add_func("rnic/leaving-rts/far-msn", test_far_msn);
     qtest_add_func("rnic/leaving-rts/cq-for-all", test_cq_for_all);
+    qtest_add_func("rnic/leaving-rts/cq-for-srq", test_cq_for_srq);
     qtest_add_func("rnic/leaving-rts/whole-life", test_whole_life);
     return g_test_run();
 }

@@ -1,0 +1,84 @@
+/*
+ * rnic: a doorbell acts on objects of its own page alone
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+#include "qemu/osdep.h"
+#include "qemu/bswap.h"
+
+#include "tests/qtest/rnic/lib/connection.h"
+
+enum { OWN, OTHER };
+
+static uint32_t rejected(Connection *c)
+{
+    return rnic_read32(c->r, RNIC_REG_BAD_DOORBELLS);
+}
+
+/* A WQE that the device has no other way to know of: only its own page counts. */
+static void test_send_queue(void)
+{
+    Connection *c = connection_new(NULL);
+    RnicWr wr = connection_wr(c, RNIC_SQ_SEND, 7, 0, 8);
+    uint8_t wqe[RNIC_SQ_UNIT * RNIC_SQ_MAX_UNITS], got[8];
+    uint32_t before = rejected(c), units = rnic_encode_wr(&wr, wqe);
+    uint32_t wrs = le64_to_cpu(rnic_query_qp(c->r, &c->qp).sq_wrs);
+
+    rnic_settle(c->r);
+    rnic_store_wqe(c->r, &c->qp, wqe, units);
+    rnic_mem_write32(c->r, c->qp.memory +
+                     offsetof(struct rnic_qp_record, sq_producer),
+                     c->qp.sq_producer);
+    for (uint32_t page = OTHER; page < 4; page++) {
+        rnic_doorbell(c->r, page, RNIC_DB_SQ, c->qp.number);
+    }
+    g_assert_cmpuint(rejected(c) - before, ==, 3);
+    wire_expect_silence(c->peer);
+    rnic_expect_no_cqe(c->r, &c->send_cq);
+    g_assert_cmpuint(le64_to_cpu(rnic_query_qp(c->r, &c->qp).sq_wrs), ==, wrs);
+    rnic_doorbell(c->r, OWN, RNIC_DB_SQ, c->qp.number);
+    wire_get_send(c->peer, WIRE_SEND, 1, got, sizeof(got));
+    rnic_expect_cqe(c->r, &c->send_cq, 7, RNIC_WC_SUCCESS);
+    g_assert_cmpuint(rejected(c) - before, ==, 3);
+    connection_free(c);
+    rnic_shows("V10.6-2");
+}
+
+/* Armed from another page it is not armed. */
+static void test_completion_queue(void)
+{
+    Connection *c = connection_new(NULL);
+    uint32_t before = rejected(c);
+    struct rnic_ceqe event;
+
+    for (int own = 0; own < 2; own++) {
+        for (int solicited = 0; solicited < 2; solicited++) {
+            uint32_t how = solicited ? RNIC_ARM_SOLICITED : RNIC_ARM_NEXT;
+
+            rnic_doorbell(c->r, own ? OWN : OTHER, RNIC_DB_CQ_ARM,
+                          c->recv_cq.number | how);
+            connection_recv(c, 1, 0, 8);
+            wire_put_send(c->peer, WIRE_SEND_SE, 0, "12345678", 8);
+            rnic_expect_cqe(c->r, &c->recv_cq, 1, RNIC_WC_SUCCESS);
+            if (own) {
+                rnic_eq_wait(c->r, &c->r->comp_eq, &event);
+                g_assert_cmphex(le32_to_cpu(event.cqn), ==,
+                                c->recv_cq.number);
+            }
+            rnic_settle(c->r);
+            g_assert_false(rnic_eq_poll(c->r, &c->r->comp_eq, &event));
+        }
+    }
+    g_assert_cmpuint(rejected(c) - before, ==, 2);
+    connection_free(c);
+    rnic_shows("V9.3.2.2-6 V10.6-2");
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    qtest_add_func("rnic/doorbell-pages/send-queue", test_send_queue);
+    qtest_add_func("rnic/doorbell-pages/completion-queue",
+                   test_completion_queue);
+    return g_test_run();
+}
