@@ -1422,7 +1422,8 @@ static void test_page_sizes(void)
     stag_assert_no_leak(r, &before);
     rnic_quit(r);
     check_fast_register_misaligned();
-    rnic_shows("V7.6.2.1-1 V7.6.2.1-2 V7.6.2.1-3 V7.6.2.1-4 V7.6.1.1-3");
+    rnic_shows("V7.6.2.1-1 V7.6.2.1-2 V7.6.2.1-3 V7.6.2.1-4 V7.6.1.1-3 "
+               "V9.3.1.1-19");
 }
 
 /* Every offset and length of a sweep: data and bounds exact. */

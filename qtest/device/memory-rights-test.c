@@ -136,7 +136,7 @@ static void test_combinations(void)
         by_fast_register(&w, i);
     }
     world_cleanup(&w);
-    rnic_shows("V7.4.2-1 V7.1-2");
+    rnic_shows("V7.1-2 V7.4.2-1 V9.3.1.1-18 V9.3.1.1-20 V9.5.2-19");
 }
 
 /* ---------------------------------------------------- Remote Access Flag */

@@ -521,7 +521,7 @@ static void test_local_rights(void)
     rnic_mem_read(c->r, local.bus[0], got, 5);
     g_assert_cmpmem(got, 5, "lacol", 5);
     connection_free(c);
-    rnic_shows("V7.4.1-5 V8.1.2.2-8");
+    rnic_shows("V7.4.1-5 V8.1.2.2-8 V9.5.2-8");
 }
 
 /* librdmacm's memory: local write only, marked as the sink of Reads. */
@@ -931,7 +931,8 @@ static void test_fast_register(void)
     wire_expect_terminate(c->peer, 0x1100);
     connection_free(c);
     rnic_shows("V7.3.2.1-3 V7.3.2.1-6 V7.3.2.5-3 V7.3.2.5-10 V7.3.2.5-13 "
-               "V7.8-6 V7.8-7 V8.2.2.1-10 V9.2.6.1-1 V8.1.2.3.2-1 V7.3.2.1-5");
+               "V7.8-6 V7.8-7 V8.2.2.1-10 V9.2.6.1-1 V8.1.2.3.2-1 "
+               "V7.3.2.1-5 V9.3.1.1-18");
 }
 
 /* A list in one post: what registers is in force for what follows. */
@@ -1014,6 +1015,12 @@ SPOIL(fr_rights) { wqe->args.access = RNIC_ACCESS_REMOTE_WRITE; }
 SPOIL(fr_no_rights) { wqe->args.access = 0; }
 SPOIL(fr_offset) { wqe->args.first_byte_offset = cpu_to_le32(4096); }
 SPOIL(fr_length) { wqe->args.length = cpu_to_le64(4 * 4096 + 1); }
+SPOIL(fr_length_behind_offset)
+{
+    wqe->args.first_byte_offset = cpu_to_le32(8);
+    wqe->args.va = cpu_to_le64(le64_to_cpu(wqe->args.va) + 8);
+    wqe->args.length = cpu_to_le64(4 * 4096 - 7);
+}
 SPOIL(fr_va) { wqe->args.va ^= cpu_to_le64(1); }
 SPOIL(fr_nowhere) { wqe->args.pages.addr = cpu_to_le64(RNIC_TEST_NOWHERE); }
 SPOIL(fr_units) { wqe->head.units = 1; }
@@ -1050,6 +1057,8 @@ static void check_fast_register_errors(void)
         { "no remote", fr_no_remote, RNIC_WC_INVALID_ACCESS_RIGHTS },
         { "offset", fr_offset, RNIC_WC_INVALID_FBO },
         { "length", fr_length, RNIC_WC_INVALID_REGISTER_LENGTH },
+        { "length behind an offset", fr_length_behind_offset,
+          RNIC_WC_INVALID_REGISTER_LENGTH },
         { "va", fr_va, RNIC_WC_INVALID_VA },
         { "entry", fr_entry, RNIC_WC_INVALID_PBL_ENTRY },
         { "nowhere", fr_nowhere, RNIC_WC_QP_CATASTROPHIC },
@@ -1241,7 +1250,7 @@ static void test_invalidate_errors(void)
     peer_reads(c, le32_to_cpu(shared.number), c->mr.va, got, 4);
     g_assert_cmpmem(got, 4, "good", 4);
     connection_free(c);
-    rnic_shows("V7.2-4 V9.3.1.1-21 V8.1.2.3.3-2");
+    rnic_shows("V7.2-4 V9.3.1.1-21 V8.1.2.3.3-2 V9.5.2-6");
 }
 
 /* The Local Fence waits for everything, and holds what is behind. */
@@ -1344,7 +1353,7 @@ static void test_invalidate_then_use(void)
         g_assert_cmpmem(got, 8, "original", 8);
     }
     connection_free(c);
-    rnic_shows("V8.2.2.1-7 V7.2.2-1 V7.8-10");
+    rnic_shows("V8.2.2.1-7 V7.2.2-1 V7.8-10 V9.3.1.1-21 V9.5.2-6");
 }
 
 /* Read with Invalidate: data, then Invalid, then the completion. */
@@ -1394,15 +1403,18 @@ static void test_send_invalidate_out(void)
     }
     for (int kind = 0; kind < 4; kind++) {
         bool solicited = kind & 1, invalidate = kind & 2;
+        uint32_t stag;
 
         wr = connection_wr(c, invalidate ? RNIC_SQ_SEND_INVALIDATE
                                          : RNIC_SQ_SEND, kind, 0, 4);
         wr.flags |= solicited ? RNIC_WQE_SOLICITED : 0;
-        wr.invalidate_stag = 0x11223344;
+        /* Both values of each bit. */
+        stag = solicited ? ~0x11223344 : 0x11223344;
+        wr.invalidate_stag = stag;
         rnic_post_send(c->r, &c->qp, &wr);
         wire_get_segment(c->peer, &segment);
         g_assert_cmpint(segment.opcode, ==, opcodes[kind]);
-        g_assert_cmphex(segment.stag, ==, invalidate ? 0x11223344 : 0);
+        g_assert_cmphex(segment.stag, ==, invalidate ? stag : 0);
         g_assert_cmpuint(segment.qn, ==, 0);
         g_assert_cmpuint(segment.msn, ==, kind + 1);
         g_assert_cmpuint(segment.length, ==, 4);
@@ -1516,7 +1528,7 @@ static void test_sends_in(void)
         g_assert_false(rnic_eq_poll(c->r, &c->r->comp_eq, &event));
     }
     connection_free(c);
-    rnic_shows("R3.2-3 V9.3.2.1-7");
+    rnic_shows("R3.2-3 V9.3.1.1-8 V9.3.2.1-7");
 }
 
 /* The region is good for what it was good for: the first message takes it along. */

@@ -11,6 +11,10 @@
 
 /* ------------------------------------------------ errors of the send queue */
 
+/* The WR that is wrong; those around it differ from it in the last octet. */
+#define WR_IDS 0xfedcba9876543200
+#define BAD_ID (WR_IDS | 0x77)
+
 typedef struct WrError {
     const char *name;
     void (*spoil)(World *w, RnicWr *wr);
@@ -202,22 +206,22 @@ static void check_sq_error(World *w, const void *wqe, uint32_t units,
 {
     Connection *c = w->c;
     Rnic *r = c->r;
-    RnicWr wr = connection_wr(c, RNIC_SQ_SEND, 20, 0, 4);
+    RnicWr wr = connection_wr(c, RNIC_SQ_SEND, WR_IDS | 20, 0, 4);
     struct rnic_qp_attr attr;
     struct rnic_cqe cqe;
     WireTerminate t;
     uint8_t got[16];
 
-    connection_recv(c, 1, 0, 64);
-    connection_recv(c, 2, 0, 64);
+    connection_recv(c, WR_IDS | 1, 0, 64);
+    connection_recv(c, WR_IDS | 2, 0, 64);
     wr.flags = 0;
     rnic_post_send(r, &c->qp, &wr);
-    connection_post(c, RNIC_SQ_RDMA_WRITE, 21, 0, 5);
+    connection_post(c, RNIC_SQ_RDMA_WRITE, WR_IDS | 21, 0, 5);
     rnic_store_wqe(r, &c->qp, wqe, units);
     for (int i = 0; i < 3; i++) {
         uint8_t behind[RNIC_SQ_UNIT * RNIC_SQ_MAX_UNITS];
 
-        wr.wr_id = 30 + i;
+        wr.wr_id = WR_IDS | (30 + i);
         wr.flags = i & 1 ? RNIC_WQE_SIGNALED : 0;
         rnic_store_wqe(r, &c->qp, behind, rnic_encode_wr(&wr, behind));
     }
@@ -228,15 +232,15 @@ static void check_sq_error(World *w, const void *wqe, uint32_t units,
     t = wire_expect_terminate(c->peer, 0x0000);
     g_assert_cmphex(t.flags, ==, 0);
     g_assert_cmpuint(t.length, ==, 4);
-    rnic_expect_cqe(r, &c->send_cq, 21, RNIC_WC_SUCCESS);
-    cqe = rnic_expect_cqe(r, &c->send_cq, 77, status);
+    rnic_expect_cqe(r, &c->send_cq, WR_IDS | 21, RNIC_WC_SUCCESS);
+    cqe = rnic_expect_cqe(r, &c->send_cq, BAD_ID, status);
     g_assert_cmpint(cqe.opcode, ==, opcode);
     g_assert_cmphex(le32_to_cpu(cqe.qpn), ==, c->qp.number);
     for (int i = 0; i < 3; i++) {
-        rnic_expect_cqe(r, &c->send_cq, 30 + i, RNIC_WC_FLUSHED);
+        rnic_expect_cqe(r, &c->send_cq, WR_IDS | (30 + i), RNIC_WC_FLUSHED);
     }
-    rnic_expect_cqe(r, &c->recv_cq, 1, RNIC_WC_FLUSHED);
-    rnic_expect_cqe(r, &c->recv_cq, 2, RNIC_WC_FLUSHED);
+    rnic_expect_cqe(r, &c->recv_cq, WR_IDS | 1, RNIC_WC_FLUSHED);
+    rnic_expect_cqe(r, &c->recv_cq, WR_IDS | 2, RNIC_WC_FLUSHED);
     attr = rnic_query_qp(r, &c->qp);
     g_assert_cmpint(attr.state, ==, RNIC_QPS_TERMINATE);
     g_assert_cmpint(attr.terminate_origin, ==, 1);
@@ -305,7 +309,7 @@ static void test_work_requests(void)
 
         g_test_message("%s", e->name);
         connection_establish(w.c, NULL);
-        wr = connection_wr(w.c, e->opcode, 77, 64, 8);
+        wr = connection_wr(w.c, e->opcode, BAD_ID, 64, 8);
         wr.flags = 0;
         e->spoil(&w, &wr);
         check_sq_error(&w, wqe, rnic_encode_wr(&wr, wqe), e->opcode,
@@ -316,7 +320,8 @@ static void test_work_requests(void)
     world_cleanup(&w);
     rnic_shows("V5.3-2 V6.2.4-2 V6.2.4-3 V6.4-7 V7.3-1 V8.1.2.2-3 V8.1.3.1-3 "
                "V8.1.3.1-4 V8.1.3.1-5 V8.1.3.2-1 V8.1.3.2-4 V8.1.3.2.1-3 "
-               "V8.3.2-4 V8.3.2-8 V9.3.1.1-6 V9.3.2.1-3 V9.5.2-4 V9.5.2-10 "
+               "V8.3.2-4 V8.3.2-8 V9.3.1.1-6 V9.3.2.1-3 V9.5.2-4 V9.5.2-6 "
+               "V9.5.2-8 V9.5.2-10 "
                "R7.1-2 V6.2.3-7 V6.4-2 V8.2.4-6 V8.3.2-3 V9.3.2.1-6");
 }
 
@@ -414,7 +419,7 @@ static void check_bad_forms(void)
         }
         g_test_message("%s", cases[i].what);
         connection_establish(w.c, NULL);
-        wr = connection_wr(w.c, RNIC_SQ_SEND, 77, 0, 8);
+        wr = connection_wr(w.c, RNIC_SQ_SEND, BAD_ID, 0, 8);
         wr.flags = 0;
         rnic_encode_wr(&wr, wqe);
         wqe[cases[i].offset] = cases[i].value;
@@ -470,7 +475,7 @@ static void check_form_of_each(void)
             g_test_message("opcode %d, %s", operations[i].opcode,
                            mistakes[k].what);
             connection_establish(w.c, NULL);
-            wr = connection_wr(w.c, operations[i].opcode, 77, 0, 8);
+            wr = connection_wr(w.c, operations[i].opcode, BAD_ID, 0, 8);
             wr.flags = 0;
             wr.num_sge = operations[i].num_sge;
             rnic_encode_wr(&wr, wqe);
@@ -531,25 +536,25 @@ static void check_one_way_reads(void)
 
 static void test_zero_ord(void)
 {
+    static const uint8_t reads[] = { RNIC_SQ_RDMA_READ,
+                                     RNIC_SQ_RDMA_READ_INVALIDATE };
     ConnectionOptions options = { .no_reads = true };
     uint8_t wqe[RNIC_SQ_UNIT * RNIC_SQ_MAX_UNITS];
     RnicWr wr;
     World w;
 
     world_init(&w, &options);
-    connection_establish(w.c, &options);
-    wr = connection_wr(w.c, RNIC_SQ_RDMA_READ, 77, 0, 8);
-    check_sq_error(&w, wqe, rnic_encode_wr(&wr, wqe), RNIC_SQ_RDMA_READ,
-                   RNIC_WC_ZERO_READ_RESOURCES);
-    connection_recycle(w.c);
-    connection_establish(w.c, &options);
-    wr.opcode = RNIC_SQ_RDMA_READ_INVALIDATE;
-    check_sq_error(&w, wqe, rnic_encode_wr(&wr, wqe),
-                   RNIC_SQ_RDMA_READ_INVALIDATE, RNIC_WC_ZERO_READ_RESOURCES);
-    connection_recycle(w.c);
+    for (unsigned i = 0; i < G_N_ELEMENTS(reads); i++) {
+        connection_establish(w.c, &options);
+        wr = connection_wr(w.c, reads[i], BAD_ID, 0, 8);
+        wr.remote_stag = CONNECTION_REMOTE_STAG;
+        check_sq_error(&w, wqe, rnic_encode_wr(&wr, wqe), reads[i],
+                       RNIC_WC_ZERO_READ_RESOURCES);
+        connection_recycle(w.c);
+    }
     /* A bad form, in the same way. */
     connection_establish(w.c, &options);
-    wr = connection_wr(w.c, RNIC_SQ_SEND, 77, 0, 8);
+    wr = connection_wr(w.c, RNIC_SQ_SEND, BAD_ID, 0, 8);
     rnic_encode_wr(&wr, wqe);
     wqe[0] = 13;
     check_sq_error(&w, wqe, 1, 13, RNIC_WC_INVALID_WQE);
@@ -626,7 +631,7 @@ static void check_receive_error(World *w, void (*spoil)(World *, RnicWr *),
     connection_recv(c, 0, 0, 0);
     wr = connection_wr(c, 0, 0, 64, 8);
     spoil(w, &wr);
-    rnic_post_recv(c->r, &c->qp, 1, wr.num_sge, wr.sge);
+    rnic_post_recv(c->r, &c->qp, BAD_ID, wr.num_sge, wr.sge);
     connection_recv(c, 2, 0, 64);
     connection_post(c, RNIC_SQ_RDMA_READ, 3, 1000, 0);
     wire_get_read_request(c->peer, 1, &read);
@@ -636,7 +641,7 @@ static void check_receive_error(World *w, void (*spoil)(World *, RnicWr *),
     wire_get_terminate(c->peer, &t);
     g_assert_cmphex(t.code, ==, 0);
     g_assert_cmphex(t.flags, ==, 0);
-    rnic_expect_cqe(c->r, &c->recv_cq, 1, status);
+    rnic_expect_cqe(c->r, &c->recv_cq, BAD_ID, status);
     rnic_expect_cqe(c->r, &c->recv_cq, 2, RNIC_WC_FLUSHED);
     rnic_expect_cqe(c->r, &c->send_cq, 3, RNIC_WC_FLUSHED);
     g_assert_cmpint(rnic_qp_state(c->r, &c->qp), ==, RNIC_QPS_TERMINATE);
@@ -717,7 +722,8 @@ static void test_receive_errors(void)
     g_assert_cmpmem(octets, sizeof(octets), filled, sizeof(filled));
     world_cleanup(&w);
     check_receive_rights();
-    rnic_shows("V7.4.1-4 V8.1.2.2-9 V8.3.2-5");
+    rnic_shows("V7.4.1-4 V8.1.2.2-9 V8.3.2-5 V9.3.2.1-3 V9.5.2-6 V9.5.2-8 "
+               "V9.5.2-10");
 }
 
 /*
@@ -732,7 +738,7 @@ static void test_one_way_each(void)
 
     world_init(&w, NULL);
     connection_establish(w.c, NULL);
-    wr = connection_wr(w.c, RNIC_SQ_SEND, 77, 64, 8);
+    wr = connection_wr(w.c, RNIC_SQ_SEND, BAD_ID, 64, 8);
     wr.flags = 0;
     sge_unknown(&w, &wr);
     check_sq_error(&w, wqe, rnic_encode_wr(&wr, wqe), RNIC_SQ_SEND,
@@ -833,7 +839,7 @@ static void test_send_in_receives(void)
     check_send_in_receives(true, RNIC_SQ_SEND);
     world_init(&w, NULL);
     connection_establish(w.c, NULL);
-    wr = connection_wr(w.c, RNIC_SQ_SEND, 77, 0, 8);
+    wr = connection_wr(w.c, RNIC_SQ_SEND, BAD_ID, 0, 8);
     rnic_encode_wr(&wr, wqe);
     wqe[offsetof(struct rnic_sq_wqe, opcode)] = 0;
     check_sq_error(&w, wqe, 1, 0, RNIC_WC_INVALID_WQE);
@@ -918,6 +924,14 @@ static void test_bounds(void)
     stag_reconnect(c);
     bind.length--;
     g_assert_cmpuint(stag_bind(c, &bind), ==, RNIC_WC_SUCCESS);
+    /* The sink of a Read may be a window, which ends where the region does. */
+    wr = connection_wr(c, RNIC_SQ_RDMA_READ, 5, 0, 2);
+    wr.sge[0].stag = cpu_to_le32(mw);
+    wr.sge[0].to = cpu_to_le64(region.va);
+    rnic_post_send(c->r, &c->qp, &wr);
+    wire_expect_terminate(c->peer, 0);
+    rnic_expect_cqe(c->r, &c->send_cq, 5, RNIC_WC_BASE_BOUNDS);
+    stag_reconnect(c);
     g_assert_cmpuint(stag_invalidate(c, mw), ==, RNIC_WC_SUCCESS);
 
     connection_recv(c, 6, 0, 99);
@@ -951,7 +965,7 @@ static void test_total_length(void)
         RnicWr wr;
 
         connection_establish(w.c, &options);
-        wr = connection_wr(w.c, opcodes[i], 77, 0, 8);
+        wr = connection_wr(w.c, opcodes[i], BAD_ID, 0, 8);
         sge_total(&w, &wr);
         check_sq_error(&w, wqe, rnic_encode_wr(&wr, wqe), opcodes[i],
                        RNIC_WC_INVALID_LENGTH);
@@ -1067,6 +1081,7 @@ static void check_cq_overflow(bool receive)
     g_assert_cmphex(le32_to_cpu(cq_event.number), ==, full->number);
     g_assert_cmpint(le16_to_cpu(qp_event.event), ==,
                     receive ? RNIC_AE_CQ_RQ_ERROR : RNIC_AE_CQ_SQ_ERROR);
+    g_assert_cmpint(qp_event.resource, ==, RNIC_RESOURCE_QP);
     g_assert_cmphex(le32_to_cpu(qp_event.number), ==, a->qp.number);
     wire_get_terminate(a->peer, &t);
     g_assert_cmphex(t.code, ==, 0x0207);
@@ -1088,6 +1103,7 @@ static void check_cq_overflow(bool receive)
         wire_get_send(b->peer, WIRE_SEND, i, got, 8);
         rnic_expect_cqe(b->r, &b->send_cq, i, RNIC_WC_SUCCESS);
     }
+    rnic_expect_no_async(a->r);
     g_assert_cmpuint(rnic_admin_object(a->r, RNIC_ADMIN_DESTROY_QP,
                                        a->qp.number), ==, RNIC_ST_OK);
     g_assert_cmpuint(rnic_admin_object(a->r, RNIC_ADMIN_DESTROY_CQ,
@@ -1289,8 +1305,8 @@ static void check_cq_unreachable(bool receive)
     Connection *c = connection_prepare(NULL);
     struct rnic_admin_sqe sqe = rnic_command(RNIC_ADMIN_CREATE_CQ);
     struct rnic_admin_cqe cqe;
-    struct rnic_aeqe a, b;
-    uint16_t of_qp = receive ? RNIC_AE_CQ_RQ_ERROR : RNIC_AE_CQ_SQ_ERROR;
+    uint16_t qp_event = receive ? RNIC_AE_CQ_RQ_ERROR : RNIC_AE_CQ_SQ_ERROR;
+    struct rnic_aeqe of_cq, of_qp;
     RnicQpInit init;
     RnicCq bad = { };
     WireTerminate t;
@@ -1310,12 +1326,20 @@ static void check_cq_unreachable(bool receive)
     overflow_with(c, receive, 1, 1);
     t = wire_expect_terminate(c->peer, 0x0207);
     g_assert_cmphex(t.flags, ==, 0);
-    rnic_eq_wait(c->r, &c->r->async_eq, &a);
-    rnic_eq_wait(c->r, &c->r->async_eq, &b);
-    g_assert_true(le16_to_cpu(a.event) == RNIC_AE_CQ_ERROR ||
-                  le16_to_cpu(b.event) == RNIC_AE_CQ_ERROR);
-    g_assert_true(le16_to_cpu(a.event) == of_qp ||
-                  le16_to_cpu(b.event) == of_qp);
+    rnic_eq_wait(c->r, &c->r->async_eq, &of_cq);
+    rnic_eq_wait(c->r, &c->r->async_eq, &of_qp);
+    if (of_cq.resource == RNIC_RESOURCE_QP) {
+        struct rnic_aeqe swap = of_cq;
+
+        of_cq = of_qp;
+        of_qp = swap;
+    }
+    g_assert_cmpint(le16_to_cpu(of_cq.event), ==, RNIC_AE_CQ_ERROR);
+    g_assert_cmpint(of_cq.resource, ==, RNIC_RESOURCE_CQ);
+    g_assert_cmphex(le32_to_cpu(of_cq.number), ==, bad.number);
+    g_assert_cmpint(le16_to_cpu(of_qp.event), ==, qp_event);
+    g_assert_cmpint(of_qp.resource, ==, RNIC_RESOURCE_QP);
+    g_assert_cmphex(le32_to_cpu(of_qp.number), ==, c->qp.number);
     g_assert_cmpint(rnic_qp_state(c->r, &c->qp), ==, RNIC_QPS_TERMINATE);
     rnic_settle(c->r);
     rnic_expect_no_async(c->r);
