@@ -378,9 +378,15 @@ static void test_without_enable(void)
     respond(c, 0, data, 10);
     expect_all(c, 8, 10);
     expect_placed(c, 0, data, 10);
-    rnic_post_send(c->r, &c->qp, &two);
-    wire_expect_terminate(c->peer, 0);
-    rnic_expect_cqe(c->r, &c->send_cq, 9, RNIC_WC_INVALID_WQE);
+    for (int invalidate = 0; invalidate < 2; invalidate++) {
+        two.opcode = invalidate ? RNIC_SQ_RDMA_READ_INVALIDATE
+                                : RNIC_SQ_RDMA_READ;
+        rnic_post_send(c->r, &c->qp, &two);
+        wire_expect_terminate(c->peer, 0);
+        rnic_expect_cqe(c->r, &c->send_cq, 9, RNIC_WC_INVALID_WQE);
+        connection_recycle(c);
+        connection_establish(c, NULL);
+    }
     connection_free(c);
     rnic_shows("V8.1.3.3-3 V9.3.1.1-11");
 }

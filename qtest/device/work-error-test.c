@@ -276,7 +276,7 @@ static void check_local_errors(World *w)
 
         for (unsigned i = 0; i <= G_N_ELEMENTS(local_errors); i++) {
             bool rights = i == G_N_ELEMENTS(local_errors);
-            RnicWr wr = connection_wr(w->c, operations[k].opcode, 77, 64, 8);
+            RnicWr wr = connection_wr(w->c, operations[k].opcode, BAD_ID, 64, 8);
             uint8_t wqe[RNIC_SQ_UNIT * RNIC_SQ_MAX_UNITS];
 
             if (rights && read) {
@@ -521,7 +521,7 @@ static void check_one_way_reads(void)
         .size = 8, .source_stag = w.c->mr.stag, .source_to = w.c->mr.va });
     wire_get_tagged(w.c->peer, WIRE_READ_RESPONSE, 0, 0, got, 8);
     g_assert_cmpmem(got, 8, "incoming", 8);
-    wr = connection_wr(w.c, RNIC_SQ_RDMA_READ, 77, 0, 0);
+    wr = connection_wr(w.c, RNIC_SQ_RDMA_READ, BAD_ID, 0, 0);
     check_sq_error(&w, wqe, rnic_encode_wr(&wr, wqe), RNIC_SQ_RDMA_READ,
                    RNIC_WC_ZERO_READ_RESOURCES);
     connection_recycle(w.c);
