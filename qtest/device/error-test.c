@@ -295,6 +295,23 @@ PROVOKE(send_queue_huge)
     put_bad(w, &s);
 }
 
+/* The first that is none, and those of other messages. */
+PROVOKE(send_queue_3)
+{
+    WireSegment s = send_segment();
+
+    s.qn = 3;
+    put_bad(w, &s);
+}
+
+PROVOKE(send_queue_2)
+{
+    WireSegment s = send_segment();
+
+    s.qn = 2;
+    put_bad(w, &s);
+}
+
 PROVOKE(send_queue_1)
 {
     WireSegment s = send_segment();
@@ -346,6 +363,14 @@ PROVOKE(ddp_version_untagged)
     put_bad(w, &s);
 }
 
+PROVOKE(ddp_version_3)
+{
+    WireSegment s = send_segment();
+
+    s.ddp_version = 3;
+    put_bad(w, &s);
+}
+
 PROVOKE(ddp_version_tagged)
 {
     WireSegment s = write_segment(MR);
@@ -359,6 +384,14 @@ PROVOKE(rdmap_version_0)
     WireSegment s = send_segment();
 
     s.rdmap_version = 0;
+    put_bad(w, &s);
+}
+
+PROVOKE(rdmap_version_2)
+{
+    WireSegment s = send_segment();
+
+    s.rdmap_version = 2;
     put_bad(w, &s);
 }
 
@@ -537,10 +570,12 @@ static const PeerError read_errors[] = {
 };
 
 static const PeerError untagged_errors[] = {
+    { "send-queue-3", send_queue_3, RNIC_AE_INVALID_QUEUE_NUMBER, 0x1201, MD },
     { "send-queue-7", send_queue_7, RNIC_AE_INVALID_QUEUE_NUMBER, 0x1201, MD },
     { "send-queue-huge", send_queue_huge,
       RNIC_AE_INVALID_QUEUE_NUMBER, 0x1201, MD },
     { "send-queue-1", send_queue_1, RNIC_AE_INVALID_QUEUE_NUMBER, 0x1201, MD },
+    { "send-queue-2", send_queue_2, RNIC_AE_INVALID_QUEUE_NUMBER, 0x1201, MD },
     { "send-msn-ahead", send_msn_ahead, RNIC_AE_RQ_MSN_GAP, 0x1203, MD },
     { "send-msn-past", send_msn_past, RNIC_AE_RQ_MSN_RANGE, 0x1203, MD },
 };
@@ -550,7 +585,9 @@ static const PeerError operation_errors[] = {
       RNIC_AE_DDP_VERSION, 0x1206, 0 },
     { "ddp-version-tagged", ddp_version_tagged,
       RNIC_AE_DDP_VERSION, 0x1104, 0 },
+    { "ddp-version-3", ddp_version_3, RNIC_AE_DDP_VERSION, 0x1206, 0 },
     { "rdmap-version-0", rdmap_version_0, RNIC_AE_RDMAP_VERSION, 0x0205, MD },
+    { "rdmap-version-2", rdmap_version_2, RNIC_AE_RDMAP_VERSION, 0x0205, MD },
     { "rdmap-version-3", rdmap_version_3, RNIC_AE_RDMAP_VERSION, 0x0205, MD },
     { "opcode-8", opcode_8, RNIC_AE_UNEXPECTED_OPCODE, 0x0206, MD },
     { "opcode-10", opcode_10, RNIC_AE_UNEXPECTED_OPCODE, 0x0206, MD },
@@ -1288,7 +1325,7 @@ static void test_bad_responses(void)
     }
     /* The same for the other messages that are not asked for. */
     run_errors(one_of_each, 2, NULL);
-    rnic_shows("R5.2.2-4 R5.2.2-6 R7.1-3");
+    rnic_shows("R5.2.2-4 R5.2.2-6 R7.1-3 V9.5.3-16 V9.5.3-17");
 }
 
 /* The sink goes away while the response is on its way. */
@@ -1358,7 +1395,7 @@ static void test_source_deallocated(void)
     g_assert_cmphex(ldq_be_p(t.read + 20), ==, mr.va + got);
     rnic_expect_async(c->r, RNIC_AE_IRRQ_INVALID_STAG, c->qp.number);
     connection_free(c);
-    rnic_shows("R4.8-10 V7.9-5 V9.2.6.4-2");
+    rnic_shows("R4.8-10 V7.9-5 V9.2.6.4-2 V9.5.3-25");
 }
 
 /* ------------------------------------------------- Terminates of the peer */
