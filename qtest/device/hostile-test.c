@@ -478,14 +478,21 @@ static size_t any_segment(GRand *rand, Connection *c, uint8_t *ulpdu)
 /* Everything from white noise to streams with one bit wrong. */
 static void test_wire(void)
 {
-    enum { ROUNDS = 250 };
+    enum { ROUNDS = 250, RECEIVES = 4 };
     Connection *good = connection_new(NULL);
     Connection *c = connection_prepare_second(good, &(ConnectionOptions) {
         .rq_depth = 32 });
     GRand *rand = g_rand_new_with_seed(SEED + 4);
     g_autofree uint8_t *octets = g_malloc(WIRE_MAX_FPDU * 4);
+    g_autofree uint8_t *before = g_malloc(CONNECTION_MR_SIZE);
+    g_autofree uint8_t *after = g_malloc(CONNECTION_MR_SIZE);
     uint32_t msn = 0;
 
+    rnic_pattern(before, CONNECTION_MR_SIZE, 1);
+    connection_fill(good, 0, before, CONNECTION_MR_SIZE);
+    for (int i = 0; i < RECEIVES; i++) {
+        connection_recv(good, i, CONNECTION_MR_SIZE - 8 * RECEIVES + 8 * i, 8);
+    }
     for (int round = 0; round < ROUNDS; round++) {
         ConnectionOptions options = {
             .passive = round & 1, .crc = round & 2, };
@@ -525,10 +532,19 @@ static void test_wire(void)
             msn++;
             connection_post(good, RNIC_SQ_SEND, msn, 0, 8);
             wire_get_send(good->peer, WIRE_SEND, msn, got, 8);
+            g_assert_cmpmem(got, 8, before, 8);
             rnic_expect_cqe(good->r, &good->send_cq, msn, RNIC_WC_SUCCESS);
         }
     }
     connection_free_second(c);
+    /* Its memory is as it was, and its receives are all there. */
+    connection_peek(good, 0, after, CONNECTION_MR_SIZE);
+    g_assert_cmpmem(after, CONNECTION_MR_SIZE, before, CONNECTION_MR_SIZE);
+    rnic_expect_no_cqe(good->r, &good->recv_cq);
+    for (int i = 0; i < RECEIVES; i++) {
+        wire_put_send(good->peer, WIRE_SEND, 0, "received", 8);
+        rnic_expect_cqe(good->r, &good->recv_cq, i, RNIC_WC_SUCCESS);
+    }
     prove_sound(good->r);
     g_rand_free(rand);
     connection_free(good);
