@@ -256,6 +256,23 @@ static void test_refused(void)
     rnic_shows("V5.3.3-2 V8.3.1-2 V9.2.3.3-4 V9.2.3.3-5");
 }
 
+/* A CQ for which there is no room: none is made, not even a smaller one. */
+static void refuse_to_create(World *w, uint32_t depth)
+{
+    struct rnic_admin_sqe sqe = rnic_command(RNIC_ADMIN_CREATE_CQ);
+    uint64_t size = RNIC_QUEUE_RECORD_SIZE +
+                    (uint64_t)depth * sizeof(struct rnic_cqe);
+    uint32_t cqs = rnic_query_counters(w->r).cqs;
+
+    sqe.create_cq.depth = cpu_to_le32(depth);
+    sqe.create_cq.eqn = cpu_to_le32(w->r->comp_eq.number);
+    sqe.create_cq.memory.pages = rnic_pages(w->r, rnic_alloc(w->r, size), size);
+    sqe.create_cq.memory.ring_offset[0] = cpu_to_le32(RNIC_QUEUE_RECORD_SIZE);
+    g_assert_cmpint(rnic_admin(w->r, &sqe, NULL), ==,
+                    RNIC_ST_INSUFFICIENT_RESOURCES);
+    g_assert_cmpuint(rnic_query_counters(w->r).cqs, ==, cqs);
+}
+
 /* Both rings count in max-queue-pages while the command is done. */
 static void test_no_room_for_list(void)
 {
@@ -265,6 +282,7 @@ static void test_no_room_for_list(void)
     complete(w, 3);
     refuse(w, depth, 0, RNIC_ST_INSUFFICIENT_RESOURCES);
     assert_depth(w, DEPTH);
+    refuse_to_create(w, depth);
     take(w, w->cq, 3);
     for (unsigned i = 0; i < 200; i++) {
         resize(w, i % 2 ? 64 : 1024, 0);
@@ -272,7 +290,7 @@ static void test_no_room_for_list(void)
     go_around(w);
     rnic_expect_no_async(w->r);
     world_free(w);
-    rnic_shows("V5.3.3-2 V9.2.3.3-5");
+    rnic_shows("V5.3.1-3 V5.3.3-2 V9.2.3.3-5");
 }
 
 static void test_needs_feature(void)
