@@ -1,0 +1,264 @@
+/*
+ * rnic: rules of RFC 5040 over every kind of message, every field, a queue that is full
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+#include "qemu/osdep.h"
+#include "qemu/bswap.h"
+
+#include "tests/qtest/rnic/lib/stags.h"
+
+static const uint8_t send_kinds[] = {
+    WIRE_SEND, WIRE_SEND_SE, WIRE_SEND_INVALIDATE, WIRE_SEND_SE_INVALIDATE,
+};
+
+static bool kind_invalidates(uint8_t opcode)
+{
+    return opcode == WIRE_SEND_INVALIDATE || opcode == WIRE_SEND_SE_INVALIDATE;
+}
+
+/* A whole segment of @opcode that is right; the first of its queue. */
+static WireSegment right_segment(Connection *c, uint8_t opcode)
+{
+    static uint8_t payload[28];
+    WireSegment s = {
+        .opcode = opcode, .last = true, .ddp_version = 1, .rdmap_version = 1,
+        .msn = 1, .payload = payload,
+    };
+
+    switch (opcode) {
+    case WIRE_WRITE:
+    case WIRE_READ_RESPONSE:
+        s.tagged = true;
+        s.stag = c->mr.stag;
+        s.to = c->mr.va;
+        s.length = 8;
+        break;
+    case WIRE_READ_REQUEST:
+        s.qn = 1;
+        s.length = 28;
+        break;
+    case WIRE_TERMINATE:
+        s.qn = 2;
+        s.length = 4;
+        break;
+    default:
+        s.length = 8;
+    }
+    return s;
+}
+
+/* ----------------------------------------------------------------- headers */
+
+static void put_reserved(Connection *c, WireSegment s)
+{
+    s.reserved = 0x3f;
+    if (!s.tagged && !kind_invalidates(s.opcode)) {
+        s.stag = c->mr.stag;
+    }
+    wire_put_segment(c->peer, &s);
+}
+
+/* Reserved bits and an Invalidate STag that means nothing, of every kind. */
+static void test_reserved(void)
+{
+    Connection *c = connection_new(&stag_options);
+    WireSegment s;
+    struct rnic_aeqe aeqe;
+    WireRead read;
+    uint8_t header[28] = { }, got[8];
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(send_kinds); i++) {
+        StagRegion region = stag_region(c->r, 1);
+        struct rnic_cqe cqe;
+
+        stag_register(c->r, &region);
+        connection_recv(c, i, 0, 8);
+        s = right_segment(c, send_kinds[i]);
+        s.msn = i + 1;
+        s.stag = region.stag;
+        put_reserved(c, s);
+        cqe = rnic_expect_cqe(c->r, &c->recv_cq, i, RNIC_WC_SUCCESS);
+        g_assert_cmpint(!!(cqe.flags & RNIC_CQE_INVALIDATED), ==,
+                        kind_invalidates(send_kinds[i]));
+        g_assert_cmpint(stag_query_mr(c->r, region.stag).valid, ==,
+                        !kind_invalidates(send_kinds[i]));
+    }
+    s = right_segment(c, WIRE_WRITE);
+    s.payload = (uint8_t *)"written!";
+    put_reserved(c, s);
+    s = right_segment(c, WIRE_READ_REQUEST);
+    s.payload = header;
+    stl_be_p(header + 12, 8);
+    stl_be_p(header + 16, c->mr.stag);
+    stq_be_p(header + 20, c->mr.va);
+    put_reserved(c, s);
+    wire_get_tagged(c->peer, WIRE_READ_RESPONSE, 0, 0, got, 8);
+    g_assert_cmpmem(got, 8, "written!", 8);
+    connection_post(c, RNIC_SQ_RDMA_READ, 9, 64, 8);
+    wire_get_read_request(c->peer, 1, &read);
+    s = right_segment(c, WIRE_READ_RESPONSE);
+    s.to = read.sink_to;
+    s.payload = (uint8_t *)"response";
+    put_reserved(c, s);
+    rnic_expect_cqe(c->r, &c->send_cq, 9, RNIC_WC_SUCCESS);
+    g_assert_cmpint(stag_query_mr(c->r, c->mr.stag).valid, ==, 1);
+    rnic_expect_no_async(c->r);
+    /* Of a Terminate the 13 bits of its own header as well. */
+    s = right_segment(c, WIRE_TERMINATE);
+    s.payload = (uint8_t *)"\x02\xff\x1f\xff";
+    put_reserved(c, s);
+    aeqe = rnic_expect_async(c->r, RNIC_AE_TERMINATE_RECEIVED, c->qp.number);
+    g_assert_cmphex(le16_to_cpu(aeqe.terminate), ==, 0x02ff);
+    wire_expect_end(c->peer);
+    g_assert_cmpint(stag_query_mr(c->r, c->mr.stag).valid, ==, 1);
+    connection_free(c);
+    rnic_shows("R4.1-7 R4.1-8 R4.8-5");
+}
+
+/* What the peer says of its sink comes back, whatever the device knows by it. */
+static void test_sinks(void)
+{
+    static const uint64_t sink_to[] = {
+        0, 1, 0xfffff001, 0xffffffffffff0001,
+    };
+    Connection *c = connection_new(NULL);
+    uint32_t sinks[] = { 0, 1, 0xffffffff, STAG_UNKNOWN, c->mr.stag,
+                         c->mr.stag ^ 1 };
+    g_autofree uint8_t *data = g_malloc(20000);
+    g_autofree uint8_t *got = g_malloc(20000);
+
+    rnic_pattern(data, 20000, 3);
+    connection_fill(c, 3, data, 20000);
+    for (unsigned i = 0; i < G_N_ELEMENTS(sinks); i++) {
+        for (unsigned k = 0; k < G_N_ELEMENTS(sink_to); k++) {
+            wire_put_read_request(c->peer, &(WireRead) {
+                .sink_stag = sinks[i], .sink_to = sink_to[k], .size = 20000,
+                .source_stag = c->mr.stag, .source_to = c->mr.va + 3 });
+            g_assert_cmpuint(wire_get_tagged(c->peer, WIRE_READ_RESPONSE,
+                                             sinks[i], sink_to[k], got,
+                                             20000), ==, 20000);
+            g_assert_cmpmem(got, 20000, data, 20000);
+        }
+    }
+    rnic_expect_no_async(c->r);
+    connection_free(c);
+    rnic_shows("R4.4-2 R4.4-3");
+}
+
+/* ------------------------------------------------------------------- Sends */
+
+/* A Send of any kind tells that the Writes before it are there. */
+static void test_send_tells_of_writes(void)
+{
+    Connection *c = connection_new(&stag_options);
+    uint8_t data[5000], got[5000];
+
+    c->peer->segment_size = 1000;
+    for (unsigned round = 0; round < 40; round++) {
+        uint8_t kind = send_kinds[round % 4];
+        StagRegion region = stag_region(c->r, 1);
+
+        stag_register(c->r, &region);
+        rnic_pattern(data, sizeof(data), round);
+        connection_recv(c, round, 100000, 16);
+        wire_put_write(c->peer, c->mr.stag, c->mr.va, data, 4000);
+        wire_put_write(c->peer, c->mr.stag, c->mr.va + 4000, data + 4000,
+                       1000);
+        wire_put_send(c->peer, kind, kind_invalidates(kind) ? region.stag : 0,
+                      data, 16);
+        rnic_expect_cqe(c->r, &c->recv_cq, round, RNIC_WC_SUCCESS);
+        connection_peek(c, 0, got, sizeof(got));
+        g_assert_cmpmem(got, sizeof(got), data, sizeof(data));
+        connection_peek(c, 100000, got, 16);
+        g_assert_cmpmem(got, 16, data, 16);
+        stag_dealloc(c->r, region.stag);
+    }
+    connection_free(c);
+    rnic_shows("R5.1-6 R5.5-4");
+}
+
+/* Neither written nor read, nor valid again, until its owner registers it anew. */
+static void test_invalidated(void)
+{
+    Connection *c = connection_new(&stag_options);
+
+    for (int se = 0; se < 2; se++) {
+        uint8_t kind = se ? WIRE_SEND_SE_INVALIDATE : WIRE_SEND_INVALIDATE;
+        StagRegion region = stag_region(c->r, 1);
+        uint8_t got[4];
+
+        stag_register(c->r, &region);
+        stag_peer_writes(c, region.stag, region.va, "good", 4);
+        /* Once more is allowed, and changes nothing. */
+        for (int i = 0; i < 2; i++) {
+            connection_recv(c, i, 0, 8);
+            wire_put_send(c->peer, kind, region.stag, "payload!", 8);
+            rnic_expect_cqe(c->r, &c->recv_cq, i, RNIC_WC_SUCCESS);
+            g_assert_cmpint(stag_query_mr(c->r, region.stag).valid, ==, 0);
+        }
+        stag_peer_write_refused(c, region.stag, region.va, 4, 0x1100);
+        stag_peer_read_refused(c, region.stag, region.va, 4, 0x0100);
+        rnic_mem_read(c->r, region.bus[0], got, 4);
+        g_assert_cmpmem(got, 4, "good", 4);
+        g_assert_cmpint(stag_query_mr(c->r, region.stag).valid, ==, 0);
+        g_assert_cmpuint(stag_try_reregister(c->r, &region, STAG_CHANGE_ALL),
+                         ==, RNIC_ST_OK);
+        stag_peer_reads(c, region.stag, region.va, got, 4);
+        g_assert_cmpmem(got, 4, "good", 4);
+        stag_peer_writes(c, region.stag, region.va, "anew", 4);
+    }
+    connection_free(c);
+    rnic_shows("R1.2-1 R5.3-12 R7.2-4");
+}
+
+/* ------------------------------------------------------------------- Reads */
+
+/* The fence holds until the last of the Reads before it is complete. */
+static void test_fence_of_many(void)
+{
+    enum { READS = 3 };
+    static const uint8_t opcodes[] = { RNIC_SQ_SEND, RNIC_SQ_RDMA_WRITE };
+    Connection *c = connection_new(NULL);
+    uint8_t data[16] = { 7 }, got[16];
+    uint32_t msn = 0;
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(opcodes); i++) {
+        RnicWr wr = connection_wr(c, opcodes[i], READS, 0, 9);
+        WireRead reads[READS];
+
+        for (unsigned k = 0; k < READS; k++) {
+            connection_post(c, RNIC_SQ_RDMA_READ, k, k * 16, 16);
+            wire_get_read_request(c->peer, ++msn, &reads[k]);
+        }
+        wr.flags |= RNIC_WQE_READ_FENCE;
+        rnic_post_send(c->r, &c->qp, &wr);
+        for (unsigned k = 0; k < READS; k++) {
+            wire_expect_silence(c->peer);
+            rnic_expect_no_cqe(c->r, &c->send_cq);
+            wire_put_read_response(c->peer, reads[k].sink_stag,
+                                   reads[k].sink_to, data, 16);
+            rnic_expect_cqe(c->r, &c->send_cq, k, RNIC_WC_SUCCESS);
+        }
+        if (opcodes[i] == RNIC_SQ_SEND) {
+            wire_get_send(c->peer, WIRE_SEND, 1, got, sizeof(got));
+        } else {
+            connection_get_write(c, 0, got, sizeof(got));
+        }
+        rnic_expect_cqe(c->r, &c->send_cq, READS, RNIC_WC_SUCCESS);
+    }
+    connection_free(c);
+    rnic_shows("R5.5-9");
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    qtest_add_func("rnic/rdmap/reserved", test_reserved);
+    qtest_add_func("rnic/rdmap/sinks", test_sinks);
+    qtest_add_func("rnic/rdmap/send-tells-of-writes",
+                   test_send_tells_of_writes);
+    qtest_add_func("rnic/rdmap/invalidated", test_invalidated);
+    qtest_add_func("rnic/rdmap/fence-of-many", test_fence_of_many);
+    return g_test_run();
+}
