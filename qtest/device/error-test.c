@@ -919,6 +919,7 @@ static void test_reserved_opcodes(void)
         }
     }
     connection_free(c);
+    rnic_shows("R4.1-4 R7.2-2");
 }
 
 /* MO: figure 37 has no event for it, so only that there is one. */
