@@ -651,7 +651,7 @@ static void test_load_not_allowed(void)
         g_assert_cmpuint(stag_try_reregister(w.r, &w.new, STAG_CHANGE_ALL),
                          ==, RNIC_ST_OK);
         done = write_allowed(&w);
-        expect_octets(&w, &w.new, 0, 'n', PAGE);
+        expect_octets(&w, &w.new, 0, 'n', LOAD);
         if (done) {
             expect_octets(&w, &w.old, 0, 'w', LOAD);
         } else {
