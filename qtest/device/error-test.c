@@ -1495,32 +1495,52 @@ static void test_terminate_about_read(void)
     rnic_shows("V9.5.2-5 V7.5.2-3");
 }
 
-/* Wrong in itself: the stream ends, nothing loops. */
+/* A Terminate that is wrong in itself is answered by one, and nothing loops. */
 static void test_bad_terminates(void)
 {
-    for (int kind = 0; kind < 3; kind++) {
-        Connection *c = connection_new(NULL);
-        uint8_t header[4] = { 2, 0xff };
+    static const struct {
+        uint32_t qn, msn, mo, length;
+        bool more;              /* without the L flag */
+        uint16_t code;
+    } cases[] = {
+        { 0, 1, 0, 4, false, 0x1201 }, { 1, 1, 0, 4, false, 0x1201 },
+        { 7, 1, 0, 4, false, 0x1201 },
+        { 2, 2, 0, 4, false, 0x1203 }, { 2, 0, 0, 4, false, 0x1203 },
+        { 2, 1, 4, 4, false, 0x1204 },
+        { 2, 1, 0, 56, false, 0x1205 }, { 2, 1, 0, 2, false, 0x02ff },
+        { 2, 1, 0, 4, true, 0x02ff },
+    };
+    World w;
+
+    world_init(&w, NULL);
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        uint8_t header[56] = { 2, 0xff };
         WireSegment s = {
-            .opcode = WIRE_TERMINATE, .last = true, .ddp_version = 1,
-            .rdmap_version = 1, .qn = kind == 0 ? 0 : 2,
-            .msn = kind == 1 ? 2 : 1, .length = kind == 2 ? 2 : 4,
-            .payload = header,
+            .opcode = WIRE_TERMINATE, .last = !cases[i].more,
+            .ddp_version = 1, .rdmap_version = 1, .qn = cases[i].qn,
+            .msn = cases[i].msn, .mo = cases[i].mo,
+            .length = cases[i].length, .payload = header,
         };
+        struct rnic_aeqe aeqe;
+        WireTerminate t;
 
-        connection_recv(c, 1, 0, 64);
-        wire_put_segment(c->peer, &s);
-        if (wire_end(c->peer) == WIRE_DATA) {
-            WireTerminate t;
-
-            wire_get_terminate(c->peer, &t);
-            wire_expect_end(c->peer);
-        }
-        wire_shutdown(c->peer);
-        rnic_wait_qp_state(c->r, &c->qp, RNIC_QPS_ERROR);
-        rnic_expect_cqe(c->r, &c->recv_cq, 1, RNIC_WC_FLUSHED);
-        connection_free(c);
+        connection_establish(w.c, NULL);
+        connection_recv(w.c, 1, 0, 64);
+        put_bad(&w, &s);
+        t = wire_expect_terminate(w.c->peer, cases[i].code);
+        g_assert_cmphex(t.flags, ==, MD);
+        check_echo(&w, &t);
+        rnic_eq_wait(w.c->r, &w.c->r->async_eq, &aeqe);
+        g_assert_cmphex(le32_to_cpu(aeqe.number), ==, w.c->qp.number);
+        g_assert_cmphex(le16_to_cpu(aeqe.terminate), ==, cases[i].code);
+        wire_shutdown(w.c->peer);
+        rnic_wait_qp_state(w.c->r, &w.c->qp, RNIC_QPS_ERROR);
+        rnic_expect_cqe(w.c->r, &w.c->recv_cq, 1, RNIC_WC_FLUSHED);
+        rnic_settle(w.c->r);
+        rnic_expect_no_async(w.c->r);
+        connection_recycle(w.c);
     }
+    world_cleanup(&w);
     rnic_shows("R5.4-4");
 }
 
