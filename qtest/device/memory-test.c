@@ -452,6 +452,9 @@ static void test_overlap(void)
     g_assert_cmpmem(got, 8, "12345678", 8);
     peer_reads(c, both.stag, both.va + 4090, got, 8);
     g_assert_cmpmem(got, 8, "12345678", 8);
+    peer_writes(c, both.stag, both.va + 4090, "abcdefgh", 8);
+    peer_reads(c, read.stag, read.va + 4090, got, 8);
+    g_assert_cmpmem(got, 8, "abcdefgh", 8);
     peer_write_refused(c, read.stag, read.va, 1, 0x1102);
     peer_read_refused(c, write.stag, write.va, 1, 0x0102);
     peer_write_refused(c, foreign.stag, foreign.va, 1, 0x1102);
