@@ -559,6 +559,8 @@ static void test_reads_out(void)
                                    read.sink_to + part.length,
                                    data + part.length, size - part.length);
         } else {
+            rnic_settle(c->r);
+            rnic_expect_no_cqe(c->r, &c->send_cq);
             wire_put_read_response(c->peer, read.sink_stag, read.sink_to,
                                    data, size);
         }
