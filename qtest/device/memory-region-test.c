@@ -159,6 +159,34 @@ static void test_shared(void)
     rnic_shows("V7.3.2.4-4 V7.3.2.4-6 V7.3.2.4-8 V7.4.3-2 V7.9-4");
 }
 
+/* Fast-Register and Reregister: TO 0 is the first octet, whatever the VA. */
+static void check_zero_based(World *w)
+{
+    StagRegion region = stag_region(w->r, 2);
+    uint64_t first = region.bus[0] + 0x123;
+
+    region.offset = 0x123;
+    region.length = 5000;
+    region.va = 0x123456789;            /* means nothing */
+    region.access |= ZB;
+    region.stag = stag_alloc(w->r, w->r->pd, 2, region.key, true);
+    for (int again = 0; again < 2; again++) {
+        if (again) {
+            g_assert_cmpuint(stag_try_reregister(w->r, &region,
+                                                 STAG_CHANGE_ALL), ==,
+                             RNIC_ST_OK);
+        } else {
+            g_assert_cmpuint(stag_fast_register(w->c, &region), ==,
+                             RNIC_WC_SUCCESS);
+        }
+        assert_maps(w, region.stag, 0, first);
+        assert_maps(w, region.stag, 4999, first + 4999);
+        stag_peer_write_refused(w->c, region.stag, 5000, 1, 0x1101);
+        stag_peer_write_refused(w->c, region.stag, region.va, 1, 0x1101);
+    }
+    stag_dealloc(w->r, region.stag);
+}
+
 /* Own rights, PD, key and base. */
 static void test_shared_own(void)
 {
@@ -209,6 +237,7 @@ static void test_shared_own(void)
                      RNIC_ST_OK);
     stag_peer_reads(w.c, read.stag, 4, got, 4);
     stag_dealloc(w.r, read.stag);
+    check_zero_based(&w);
     world_cleanup(&w);
     rnic_shows("V7.3.2.4-7 V7.6.1.2-2 V9.2.5.1-11 V9.2.6.6-3");
 }

@@ -231,6 +231,45 @@ static void test_scattered(void)
     rnic_shows("V7.3.2.2-1 V7.3.2.2-3 V7.4.2-2 V7.6.2-1");
 }
 
+/* The guest's own work names all 64 bits of the address, too. */
+static void assert_own_work(Connection *c, const Region *region,
+                            const uint8_t *data)
+{
+    RnicWr wr = { .opcode = RNIC_SQ_SEND, .num_sge = 1,
+                  .flags = RNIC_WQE_SIGNALED, .wr_id = 1,
+                  .remote_stag = CONNECTION_REMOTE_STAG,
+                  .remote_to = region->va };
+    uint8_t got[100];
+    WireRead read;
+
+    wr.sge[0].stag = cpu_to_le32(region->stag);
+    wr.sge[0].to = cpu_to_le64(region->va + 4050);
+    wr.sge[0].length = cpu_to_le32(100);
+    rnic_post_send(c->r, &c->qp, &wr);
+    wire_get_send(c->peer, WIRE_SEND, 1, got, 100);
+    g_assert_cmpmem(got, 100, data + 4050, 100);
+    rnic_expect_cqe(c->r, &c->send_cq, 1, RNIC_WC_SUCCESS);
+    wr.opcode = RNIC_SQ_RDMA_WRITE;
+    rnic_post_send(c->r, &c->qp, &wr);
+    wire_get_tagged(c->peer, WIRE_WRITE, CONNECTION_REMOTE_STAG, region->va,
+                    got, 100);
+    g_assert_cmpmem(got, 100, data + 4050, 100);
+    rnic_expect_cqe(c->r, &c->send_cq, 1, RNIC_WC_SUCCESS);
+    wr.opcode = RNIC_SQ_RDMA_READ;
+    rnic_post_send(c->r, &c->qp, &wr);
+    wire_get_read_request(c->peer, 1, &read);
+    g_assert_cmphex(read.sink_to, ==, region->va + 4050);
+    g_assert_cmphex(read.source_to, ==, region->va);
+    wire_put_read_response(c->peer, read.sink_stag, read.sink_to,
+                           data + 4050, 100);
+    rnic_expect_cqe(c->r, &c->send_cq, 1, RNIC_WC_SUCCESS);
+    rnic_post_recv(c->r, &c->qp, 2, 1, wr.sge);
+    wire_put_send(c->peer, WIRE_SEND, 0, data, 100);
+    rnic_expect_cqe(c->r, &c->recv_cq, 2, RNIC_WC_SUCCESS);
+    rnic_mem_read(c->r, region->bus[0] + 4050, got, 100);
+    g_assert_cmpmem(got, 100, data, 100);
+}
+
 static void test_va_based(void)
 {
     static const uint64_t vas[] = {
@@ -254,6 +293,7 @@ static void test_va_based(void)
         g_assert_cmphex(got[1], ==, data[1]);
         peer_reads(c, region.stag, region.va + 8191, got, 1);
         g_assert_cmphex(got[0], ==, data[8191]);
+        assert_own_work(c, &region, data);
         peer_write_refused(c, region.stag, region.va - 1, 1, 0x1101);
         peer_read_refused(c, region.stag, region.va + 8191, 2,
                           region.va + 8192 == 0 ? 0x0104 : 0x0101);

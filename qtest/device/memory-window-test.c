@@ -550,6 +550,9 @@ SPOIL(late) { bind->va = w->mr.va + 4 * 4096; bind->length = 1; }
 SPOIL(long_) { bind->length = 4 * 4096 - 5000 + 1; }
 SPOIL(beyond) { bind->va = w->mr.va + 4 * 4096 + 1; bind->length = 0; }
 SPOIL(huge) { bind->length = 1ULL << 40; }
+SPOIL(early_zero_based) { early(w, bind); bind->access |= ZB; }
+SPOIL(long_zero_based) { long_(w, bind); bind->access |= ZB; }
+SPOIL(wrap_zero_based) { wrap(w, bind); bind->access |= ZB; }
 
 static uint32_t other_region(World *w, uint32_t pd, uint32_t access)
 {
@@ -571,6 +574,11 @@ SPOIL(mr_zero_based)
 {
     bind->mr = other_region(w, w->r->pd, LR | LW | MB | ZB);
     bind->va = 0;
+}
+SPOIL(both_zero_based)
+{
+    mr_zero_based(w, bind);
+    bind->access |= ZB;
 }
 SPOIL(mr_read_only) { bind->mr = other_region(w, w->r->pd, LR | MB); }
 SPOIL(mr_write_only) { bind->mr = other_region(w, w->r->pd, LW | MB); }
@@ -630,6 +638,7 @@ static const BindError bind_errors[] = {
     { "QP's PD", both_foreign, RNIC_WC_INVALID_PD },
     { "region without bind", mr_no_bind, RNIC_WC_ACCESS_VIOLATION },
     { "region zero based", mr_zero_based, RNIC_WC_INVALID_REGION },
+    { "both zero based", both_zero_based, RNIC_WC_INVALID_REGION },
     { "no rights", no_rights, RNIC_WC_ACCESS_VIOLATION },
     { "zero based, no rights", only_zero_based, RNIC_WC_ACCESS_VIOLATION },
     { "local right", local_right, RNIC_WC_ACCESS_VIOLATION },
@@ -643,6 +652,9 @@ static const BindError bind_errors[] = {
     { "long", long_, RNIC_WC_BASE_BOUNDS },
     { "beyond", beyond, RNIC_WC_BASE_BOUNDS },
     { "huge", huge, RNIC_WC_BASE_BOUNDS },
+    { "early, zero based", early_zero_based, RNIC_WC_BASE_BOUNDS },
+    { "long, zero based", long_zero_based, RNIC_WC_BASE_BOUNDS },
+    { "wrap, zero based", wrap_zero_based, RNIC_WC_WRAP },
 };
 
 static void test_bind_errors(void)
@@ -879,6 +891,7 @@ static void test_invalidate(void)
         g_assert_cmphex(le32_to_cpu(stag_query_mw(w.r, w.mw).pdn), ==,
                         w.r->pd);
         stag_peer_write_refused(w.c, bind.mw, bind.va, 1, 0x1100);
+        stag_peer_read_refused(w.c, bind.mw, bind.va, 1, 0x0100);
         /* Already Invalid: allowed, whatever the key. */
         invalidate_ok(&w, bind.mw ^ 1);
         assert_unbound(&w);
