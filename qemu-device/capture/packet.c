@@ -36,21 +36,30 @@ static bool packet_is_ipv4(const RnicPacket *p)
     return packet_is_mapped(p->from->ip) && packet_is_mapped(p->to->ip);
 }
 
-/* The Internet checksum (RFC 1071) of @len octets, without the complement. */
-static uint32_t packet_sum(uint32_t sum, const uint8_t *octets, size_t len)
+static uint16_t packet_fold(uint64_t total)
 {
-    uint64_t total = sum;
-
-    for (; len >= 2; octets += 2, len -= 2) {
-        total += lduw_be_p(octets);
-    }
-    if (len) {
-        total += (uint32_t)*octets << 8;
-    }
     while (total >> 16) {
         total = (total & 0xffff) + (total >> 16);
     }
     return total;
+}
+
+/*
+ * The Internet checksum of @len octets, without the complement. The sum of words of any
+ * size and byte order folds to that of 16 bits (RFC 1071, 2): all that is captured goes
+ * through here.
+ */
+static uint16_t packet_sum(uint32_t sum, const uint8_t *octets, size_t len)
+{
+    uint8_t rest[4] = {};
+    uint64_t total = 0;
+
+    for (; len >= 4; octets += 4, len -= 4) {
+        total += (uint32_t)ldl_he_p(octets);
+    }
+    memcpy(rest, octets, len);
+    total += (uint32_t)ldl_he_p(rest);
+    return packet_fold(sum + be16_to_cpu(packet_fold(total)));
 }
 
 static size_t packet_tcp_len(const RnicPacket *p)
