@@ -725,6 +725,61 @@ static void try_reset_at_once(void)
 	expect_status(ibv_destroy_cq(cq), 0, "ibv_destroy_cq");
 }
 
+/* In RESET nothing is taken, and of what was refused there nothing is done later. */
+static void try_refused_in_reset(void)
+{
+	struct ibv_recv_wr *bad_recv = NULL, recv = { .wr_id = 1 };
+	struct ibv_send_wr *bad = NULL, send = {
+		.wr_id = 2, .opcode = IBV_WR_SEND,
+		.send_flags = IBV_SEND_SIGNALED,
+	};
+	struct by_hand_pair pair;
+	unsigned int i;
+
+	for (i = 0; i < 2; i++) {
+		pair.cqs[i] = make_cq(DEPTH);
+		pair.qps[i] = make_qp_on(adapter.pd, pair.cqs[i], pair.cqs[i],
+					 NULL);
+		expect_status(ibv_post_send(pair.qps[i], &send, &bad), EINVAL,
+			      "a Send in RESET");
+		expect_status(ibv_post_recv(pair.qps[i], &recv, &bad_recv),
+			      EINVAL, "a receive in RESET");
+		if (bad != &send || bad_recv != &recv)
+			fail("what is refused in RESET is not the bad one");
+	}
+	by_hand_join(&adapter, &pair, RIGHTS);
+	send_one(&pair, 3);
+	expect_empty(pair.cqs[0], "refused in RESET");
+	expect_empty(pair.cqs[1], "refused in RESET");
+	by_hand_free(&pair);
+}
+
+/* Reads are under way, and nobody wants to hear of them: behind ERR and RESET they are
+ * over, and the memory is the program's. */
+static void try_reset_in_reads(void)
+{
+	struct by_hand_pair pair;
+	unsigned int i, k;
+
+	for (i = 0; i < TIMES; i++) {
+		by_hand_connect(&adapter, &pair, adapter.pd, RIGHTS, DEPTH);
+		memset(memory, 0, SLOT);
+		memset(memory + SLOT, 1, SLOT);
+		for (k = 0; k < DEPTH; k++)
+			post(pair.qps[0], k, IBV_WR_RDMA_READ, 0);
+		expect_status(try_state(pair.qps[0], IBV_QPS_ERR), 0, "ERR");
+		to_state(pair.qps[0], IBV_QPS_RESET);
+		memset(memory, 0x77, SLOT);
+		expect_empty(pair.cqs[0], "after RESET");
+		poll(NULL, 0, 20);
+		for (k = 0; k < SLOT; k++)
+			if (memory[k] != 0x77)
+				fail("after RESET octet %u is read to", k);
+		expect_empty(pair.cqs[0], "after RESET");
+		by_hand_free(&pair);
+	}
+}
+
 /* Its stream has gone: what the peer posts fails, and its receives come back. */
 static void expect_peer_fails(struct by_hand_pair *pair)
 {
@@ -787,6 +842,8 @@ static void try_states(void)
 	try_error(&pair);
 	by_hand_free(&pair);
 	try_reset_at_once();
+	try_reset_in_reads();
+	try_refused_in_reset();
 	say("states of QPs: ok");
 	destroy_unconnected(IBV_QPS_RESET);
 	destroy_unconnected(IBV_QPS_INIT);

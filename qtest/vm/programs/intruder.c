@@ -349,7 +349,7 @@ static void try_receive_into(struct by_hand_pair *pair, uint64_t to,
 static void try_keys(void)
 {
 	static const enum ibv_wr_opcode opcodes[] = {
-		IBV_WR_SEND, IBV_WR_RDMA_WRITE,
+		IBV_WR_SEND, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ,
 	};
 	uint8_t *memory = allocate(PAGE);
 	struct ibv_mr *mr = ibv_reg_mr(adapter.pd, memory, PAGE,
@@ -360,7 +360,7 @@ static void try_keys(void)
 
 	need(mr, "ibv_reg_mr");
 	by_hand_connect(&adapter, &pair, adapter.pd, RIGHTS, DEPTH);
-	for (i = 0; i < 2; i++) {
+	for (i = 0; i < sizeof(opcodes) / sizeof(opcodes[0]); i++) {
 		expect_refused(&pair,
 			       transfer(&pair, opcodes[i],
 					(void *)(uintptr_t)shared->addr,

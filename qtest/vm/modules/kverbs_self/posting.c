@@ -19,6 +19,7 @@
 #define SLOT		64	/* octets of a message; receives come behind Sends */
 #define TIMES		20
 #define MOST_POSTS	4096
+#define MOST_LIST	64
 
 struct posting {
 	struct ib_pd *pd;
@@ -279,6 +280,32 @@ static int check_srq(struct posting *p)
 		    "a full S-RQ");
 }
 
+/* A list of an S-RQ whose third is bad: two are taken, the rest of the room is left. */
+static int check_srq_list(struct posting *p)
+{
+	struct ib_recv_wr *recvs = kcalloc(MOST_LIST, sizeof(*recvs), GFP_KERNEL);
+	const struct ib_recv_wr *bad = NULL;
+	struct ib_srq_attr attr;
+	unsigned int i;
+	int ret;
+
+	if (!recvs)
+		return -ENOMEM;
+	for (i = 0; i + 1 < MOST_LIST; i++)
+		recvs[i].next = &recvs[i + 1];
+	recvs[2].num_sge = 1000;
+	ret = ib_query_srq(p->srq, &attr) ?:
+	      need(attr.max_wr < MOST_LIST, "the size of an S-RQ") ?:
+	      need(ib_post_srq_recv(p->srq, recvs, &bad) == -EINVAL &&
+		   bad == &recvs[2], "which of an S-RQ's list is the bad one");
+	recvs[2].num_sge = 0;
+	ret = ret ?: need(ib_post_srq_recv(p->srq, recvs, &bad) == -ENOMEM &&
+			  bad == &recvs[attr.max_wr - 2],
+			  "how many of a list fill an S-RQ");
+	kfree(recvs);
+	return ret;
+}
+
 /* Nothing is said of what is not signaled, until it fails. */
 static int check_unsignaled(struct posting *p)
 {
@@ -446,6 +473,82 @@ static int check_unsignaled_memory(struct posting *p)
 	       expect_nothing(p, "five unsignaled, one signaled");
 }
 
+/* The completion of @wr and, if it is a Send, that of its receive. */
+static int take_fenced(struct posting *p, const struct ib_send_wr *wr)
+{
+	unsigned int count = wr->opcode == IB_WR_SEND ? 2 : 1, i;
+	struct ib_wc wc;
+	int ret;
+
+	for (i = 0; i < count; i++) {
+		ret = poll_one(p, &wc);
+		if (!ret && (wc.status != IB_WC_SUCCESS ||
+			     wc.wr_id != (wc.opcode == IB_WC_RECV ? 100 :
+								    wr->wr_id)))
+			ret = need(false, "a completion behind a Read");
+		if (ret)
+			return ret;
+	}
+	return 0;
+}
+
+/* The memory of a message that is to be sent behind a Read, and of the Read. */
+static void fill_fenced(struct posting *p, u8 round)
+{
+	memset(p->page, round, SLOT);			/* read from here */
+	memset(p->page + SLOT, 0, SLOT);		/* to here, and sent */
+	memset(received(p, 0), 0, SLOT);
+}
+
+/*
+ * What a Read brings is sent on by the Send or Write behind it: none of it before all
+ * of it has come.
+ */
+static int check_read_fence(struct posting *p)
+{
+	static const enum ib_wr_opcode opcodes[] = {
+		IB_WR_SEND, IB_WR_SEND, IB_WR_RDMA_WRITE,
+	};
+	struct ib_sge sge = { .length = SLOT, .lkey = p->mr->lkey };
+	struct ib_rdma_wr read = {
+		.wr = {
+			.opcode = IB_WR_RDMA_READ,
+			.sg_list = &sge,
+			.num_sge = 1,
+		},
+		.rkey = p->mr->rkey,
+	}, next;
+	struct ib_send_wr invalidate = {
+		.opcode = IB_WR_LOCAL_INV,
+		.ex.invalidate_rkey = p->mr->rkey,
+	};
+	unsigned int i, k;
+	int ret = register_page(p, p->mr, IB_WC_SUCCESS);
+
+	if (ret)
+		return ret;
+	sge.addr = p->mr->iova + SLOT;
+	next = read;
+	read.remote_addr = p->mr->iova;
+	read.wr.next = &next.wr;
+	next.remote_addr = p->mr->iova + PAGE_SIZE / 2;
+	for (i = 0; i < TIMES * ARRAY_SIZE(opcodes) && !ret; i++) {
+		k = i % ARRAY_SIZE(opcodes);
+		next.wr.opcode = opcodes[k];
+		next.wr.send_flags = IB_SEND_FENCE | IB_SEND_SIGNALED |
+				     (k == 1 ? IB_SEND_SOLICITED : 0);
+		next.wr.wr_id = i;
+		if (next.wr.opcode == IB_WR_SEND)
+			ret = post_receive_one(p, p->qp[1], 0);
+		fill_fenced(p, 1 + i);
+		ret = ret ?: ib_post_send(p->qp[0], &read.wr, NULL) ?:
+		      take_fenced(p, &next.wr) ?:
+		      need(!memchr_inv(received(p, 0), 1 + i, SLOT),
+			   "what was sent behind a Read");
+	}
+	return ret ?: execute(p, &invalidate, IB_WC_LOCAL_INV, IB_WC_SUCCESS);
+}
+
 /* The region is of another PD than the QP. */
 static int check_other_pd(struct posting *p)
 {
@@ -542,6 +645,7 @@ static int check_all(struct posting *p)
 	       with_qps(p, false, check_full) ?:
 	       with_qps(p, true, check_unsignaled) ?:
 	       with_qps(p, true, check_unsignaled_memory) ?:
+	       with_qps(p, true, check_read_fence) ?:
 	       check_destroyed(p) ?:
 	       with_qps(p, false, check_flush) ?:
 	       with_qps(p, true, check_memory) ?:
@@ -561,6 +665,13 @@ static int with_srq(struct posting *p)
 	if (IS_ERR(p->srq))
 		return PTR_ERR(p->srq);
 	ret = check_all(p);
+	ib_destroy_srq(p->srq);
+	if (ret)
+		return ret;
+	p->srq = ib_create_srq(p->pd, &init);
+	if (IS_ERR(p->srq))
+		return PTR_ERR(p->srq);
+	ret = check_srq_list(p);
 	ib_destroy_srq(p->srq);
 	return ret;
 }
