@@ -64,6 +64,8 @@ static int change(int end, enum ibv_qp_state state, int mask)
 {
 	struct ibv_qp_attr attr = {
 		.qp_state = state, .port_num = 1, .max_rd_atomic = 1,
+		.max_dest_rd_atomic = 1,
+		.cap = { .max_send_wr = 1, .max_recv_wr = 1 },
 	};
 
 	return ibv_modify_qp(ends[end].id->qp, &attr, mask);
@@ -77,15 +79,35 @@ static void expect_state(int end, enum ibv_qp_state state, const char *when)
 		fail("%s QP %d is in state %d, not %d", when, end, is, state);
 }
 
+struct all_attributes {
+	struct ibv_qp_attr attr;
+	struct ibv_qp_init_attr init;
+};
+
+static struct all_attributes query(int end)
+{
+	struct all_attributes all;
+
+	memset(&all, 0, sizeof(all));
+	if (ibv_query_qp(ends[end].id->qp, &all.attr, 0x1ffffff, &all.init))
+		fail("ibv_query_qp: %s", strerror(errno));
+	return all;
+}
+
 static void refuse(int end, enum ibv_qp_state held, enum ibv_qp_state state,
 		   int mask)
 {
+	struct all_attributes before = query(end), after;
 	int ret = change(end, state, mask);
 
 	if (ret != EINVAL)
 		fail("from state %d to %d, attributes 0x%x: %s, not EINVAL",
 		     held, state, mask, strerror(ret));
 	expect_state(end, held, "after what is refused");
+	after = query(end);
+	if (memcmp(&after, &before, sizeof(after)))
+		fail("from state %d to %d, attributes 0x%x: others afterwards",
+		     held, state, mask);
 }
 
 /* Nothing is changed, attributes included. ERR is granted, as it comes by itself. */
@@ -101,6 +123,9 @@ static void try_changes(int end, enum ibv_qp_state held)
 	refuse(end, held, IBV_QPS_SQE, IBV_QP_STATE);
 	refuse(end, held, held, IBV_QP_MAX_QP_RD_ATOMIC);
 	refuse(end, held, held, IBV_QP_ACCESS_FLAGS);
+	refuse(end, held, held, IBV_QP_MAX_DEST_RD_ATOMIC);
+	refuse(end, held, held, IBV_QP_CAP);
+	refuse(end, held, held, IBV_QP_STATE);
 	if (change(end, IBV_QPS_ERR, IBV_QP_STATE))
 		fail("from state %d to ERR: refused", held);
 	expect_state(end, held, "on its way to ERR");

@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -362,6 +363,37 @@ static void resize_queues(unsigned int *random)
 	say("%u resizes of QPs%s", number / 4 * 2, use_srq ? " and S-RQs" : "");
 }
 
+/* Neither of what was done nor of what was refused. */
+static void expect_no_event(void)
+{
+	struct ibv_context *context = from.id->verbs;
+	struct pollfd fd = { .fd = context->async_fd, .events = POLLIN };
+	struct ibv_async_event event;
+
+	if (poll(&fd, 1, 200) <= 0)
+		return;
+	if (ibv_get_async_event(context, &event))
+		fail("ibv_get_async_event: %s", strerror(errno));
+	fail("an event: %s", ibv_event_type_str(event.event_type));
+}
+
+static void refuse_srq_resizes(uint32_t too_many)
+{
+	struct ibv_srq_attr before, after;
+
+	if (ibv_query_srq(to.srq, &before))
+		fail("ibv_query_srq: %s", strerror(errno));
+	if (try_resize_srq(too_many) != EINVAL ||
+	    try_resize_srq(WINDOW / 2) != EINVAL ||
+	    try_resize_srq(0) != EINVAL)
+		fail("a senseless S-RQ");
+	if (ibv_query_srq(to.srq, &after))
+		fail("ibv_query_srq: %s", strerror(errno));
+	if (after.max_wr != before.max_wr || after.max_sge != before.max_sge ||
+	    after.srq_limit != before.srq_limit)
+		fail("a refused resize changed the S-RQ");
+}
+
 /* All receives are posted, and no message is on its way. */
 static void refuse_queue_resizes(void)
 {
@@ -377,10 +409,7 @@ static void refuse_queue_resizes(void)
 	if (try_resize_qp(to.id->qp, attr.max_qp_wr + 1, WINDOW) != EINVAL)
 		fail("an SQ of too many WRs");
 	if (use_srq) {
-		if (try_resize_srq(attr.max_srq_wr + 1) != EINVAL ||
-		    try_resize_srq(WINDOW / 2) != EINVAL ||
-		    try_resize_srq(0) != EINVAL)
-			fail("a senseless S-RQ");
+		refuse_srq_resizes(attr.max_srq_wr + 1);
 	} else if (try_resize_qp(to.id->qp, 1, attr.max_qp_wr + 1) != EINVAL ||
 		   try_resize_qp(to.id->qp, 1, WINDOW / 2) != EINVAL) {
 		fail("a senseless RQ");
@@ -495,6 +524,7 @@ static void run(void)
 	run_traffic(resize_queues);
 	refuse_queue_resizes();
 	leave_completions();
+	expect_no_event();
 	free_all();
 	rdma_destroy_id(listener);
 	rdma_destroy_event_channel(listen_channel);
