@@ -377,13 +377,13 @@ static void expect_no_event(void)
 	fail("an event: %s", ibv_event_type_str(event.event_type));
 }
 
-static void refuse_srq_resizes(uint32_t too_many)
+static void refuse_srq_resizes(uint32_t most)
 {
 	struct ibv_srq_attr before, after;
 
 	if (ibv_query_srq(to.srq, &before))
 		fail("ibv_query_srq: %s", strerror(errno));
-	if (try_resize_srq(too_many) != EINVAL ||
+	if (try_resize_srq(most + 1) != EINVAL ||
 	    try_resize_srq(WINDOW / 2) != EINVAL ||
 	    try_resize_srq(0) != EINVAL)
 		fail("a senseless S-RQ");
@@ -409,7 +409,7 @@ static void refuse_queue_resizes(void)
 	if (try_resize_qp(to.id->qp, attr.max_qp_wr + 1, WINDOW) != EINVAL)
 		fail("an SQ of too many WRs");
 	if (use_srq) {
-		refuse_srq_resizes(attr.max_srq_wr + 1);
+		refuse_srq_resizes(attr.max_srq_wr);
 	} else if (try_resize_qp(to.id->qp, 1, attr.max_qp_wr + 1) != EINVAL ||
 		   try_resize_qp(to.id->qp, 1, WINDOW / 2) != EINVAL) {
 		fail("a senseless RQ");

@@ -624,6 +624,7 @@ static void free_all(void)
 {
 	uint32_t i;
 
+	memset(slots, 0x5a, (size_t)MAX_SLOTS * SLOT);
 	for (i = 0; i < max_wr; i++)
 		post(i);
 	for (i = 0; i < CONNECTIONS; i++) {
@@ -635,6 +636,9 @@ static void free_all(void)
 	}
 	if (ibv_destroy_srq(srq))
 		fail("ibv_destroy_srq: %s", strerror(errno));
+	for (i = 0; i < MAX_SLOTS * SLOT; i++)
+		if (slots[i] != 0x5a)
+			fail("octet %u of what was posted has changed", i);
 	if (ibv_dereg_mr(slots_mr) || ibv_dereg_mr(outgoing_mr))
 		fail("ibv_dereg_mr: %s", strerror(errno));
 }
