@@ -125,6 +125,11 @@ transferring() {
 	[ "$(counter "$(rdma_device)" tx_octets)" -gt 1000000 ]
 }
 
+# sent_since OCTETS: has this guest sent 100,000 octets since its adapter had sent OCTETS?
+sent_since() {
+	[ "$(counter "$(rdma_device)" tx_octets)" -gt $(($1 + 100000)) ]
+}
+
 # The network interface of this guest's K-th adapter (the first).
 interface() {
 	ip -o address show to "$(own_address "${1:-1}")" | awk '{ print $2; exit }'

@@ -396,6 +396,7 @@ static void try_two_cqs(void)
 		post_send(qp, 20 + i);
 	}
 	/* Nothing is done of it without a connection. */
+	poll(NULL, 0, 100);
 	expect_empty(send_cq, "in INIT");
 	expect_empty(recv_cq, "in INIT");
 	to_state(qp, IBV_QPS_ERR);
@@ -416,9 +417,40 @@ static void try_two_cqs(void)
 	expect_status(ibv_destroy_cq(recv_cq), 0, "ibv_destroy_cq");
 }
 
+/* Both queues of the QP are full, then flushed. */
+static void flush_both(struct ibv_qp *qp, uint64_t first)
+{
+	unsigned int i;
+
+	by_hand_init(qp, 0);
+	for (i = 0; i < DEPTH; i++) {
+		post_recv(qp, first + i);
+		post_send(qp, first + DEPTH + i);
+	}
+	to_state(qp, IBV_QPS_ERR);
+}
+
+/* Each queue's completions in its order, and no more. */
+static void take_both(struct ibv_cq *cq, uint64_t first)
+{
+	uint64_t next[2] = { first, first + DEPTH };
+	unsigned int i;
+
+	for (i = 0; i < 2 * DEPTH; i++) {
+		struct ibv_wc wc = by_hand_wait(cq, "the last QP");
+		uint64_t *due = &next[wc.wr_id >= first + DEPTH];
+
+		if (wc.status != IBV_WC_WR_FLUSH_ERR || wc.wr_id != (*due)++)
+			fail("the last QP: %s of WR %llu",
+			     ibv_wc_status_str(wc.status),
+			     (unsigned long long)wc.wr_id);
+	}
+	expect_empty(cq, "the last QP");
+}
+
 /*
  * QPs go with all that is on their CQ, again and again: what they had is of no QP that
- * comes after them, and the CQ has room for those of the next.
+ * comes after them, and the CQ has just room for those of the next.
  */
 static void try_destroyed(void)
 {
@@ -428,14 +460,13 @@ static void try_destroyed(void)
 
 	for (i = 0; i < TIMES; i++) {
 		qp = make_qp_on(adapter.pd, cq, cq, NULL);
-		flush_receives(qp, DEPTH, 100);
+		flush_both(qp, 100);
 		expect_status(ibv_destroy_qp(qp), 0, "ibv_destroy_qp");
 		expect_empty(cq, "of a QP that has gone");
 	}
 	qp = make_qp_on(adapter.pd, cq, cq, NULL);
-	flush_receives(qp, DEPTH, 200);
-	for (i = 0; i < DEPTH; i++)
-		expect_wc(cq, 200 + i, IBV_WC_WR_FLUSH_ERR, "the last QP");
+	flush_both(qp, 200);
+	take_both(cq, 200);
 	expect_status(ibv_destroy_qp(qp), 0, "ibv_destroy_qp");
 	expect_status(ibv_destroy_cq(cq), 0, "ibv_destroy_cq");
 }

@@ -394,6 +394,24 @@ static void refuse_srq_resizes(uint32_t most)
 		fail("a refused resize changed the S-RQ");
 }
 
+/* The receives of the S-RQ have nothing to do with the depth of a QP's RQ. */
+static void resize_rq_with_srq(void)
+{
+	uint32_t send_wr = capabilities(to.id->qp).max_send_wr;
+	struct ibv_srq_attr before, after;
+
+	if (ibv_query_srq(to.srq, &before))
+		fail("ibv_query_srq: %s", strerror(errno));
+	resize_qp(to.id->qp, send_wr, 4 * WINDOW);
+	resize_qp(to.id->qp, send_wr, 1);
+	if (ibv_query_srq(to.srq, &after))
+		fail("ibv_query_srq: %s", strerror(errno));
+	if (after.max_wr != before.max_wr || after.max_sge != before.max_sge ||
+	    after.srq_limit != before.srq_limit)
+		fail("an S-RQ of %u WRs has %u after a change of its QP",
+		     before.max_wr, after.max_wr);
+}
+
 /* All receives are posted, and no message is on its way. */
 static void refuse_queue_resizes(void)
 {
@@ -410,6 +428,7 @@ static void refuse_queue_resizes(void)
 		fail("an SQ of too many WRs");
 	if (use_srq) {
 		refuse_srq_resizes(attr.max_srq_wr);
+		resize_rq_with_srq();
 	} else if (try_resize_qp(to.id->qp, 1, attr.max_qp_wr + 1) != EINVAL ||
 		   try_resize_qp(to.id->qp, 1, WINDOW / 2) != EINVAL) {
 		fail("a senseless RQ");

@@ -13,10 +13,11 @@ resize-self --srq --number 2000 "$me" || fail "resize-self --srq"
 resize-self --extended --number 1000 "$me" || fail "resize-self --extended"
 
 say "killed while resizing"
+before=$(counter "$(rdma_device)" tx_octets)
 resize-self --number 100000000 "$me" &
 program=$!
-eventually 60 transferring
-kill -KILL $program
+eventually 60 sent_since "$before" || fail "resize-self sends nothing"
+kill -KILL $program || fail "resize-self has ended by itself"
 wait $program
 eventually 30 nothing_left || fail "$(objects_left)"
 resize-self --number 10 "$me" || fail "resize-self afterwards"

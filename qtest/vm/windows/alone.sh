@@ -28,11 +28,12 @@ done
 
 for type in 1 2; do
 	say "killed with a window of type $type bound"
+	before=$(counter "$(rdma_device)" tx_octets)
 	window-self --type $type --number 100000000 "$(address_of alone)" &
 	program=$!
-	eventually 60 transferring
+	eventually 60 sent_since "$before" || fail "window-self sends nothing"
 	sleep 0.$((type * 3))
-	kill -KILL $program
+	kill -KILL $program || fail "window-self has ended by itself"
 	wait $program
 	eventually 30 nothing_left || fail "$(objects_left)"
 	window-self --type $type --number 10 "$(address_of alone)" ||
