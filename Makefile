@@ -27,12 +27,16 @@ demo: virtual-machines ## two VMs run the stock RDMA programs over rnic and show
 test: ## all tests; ends with: N passed, N failed, N skipped
 	@scripts/run-tests $(ARGS)
 
+.PHONY: test-checked
+test-checked: ## unit and device tests, the device built with ASan and UBSan
+	@scripts/run-tests --checked $(ARGS)
+
 .PHONY: test-asan
-test-asan: ## unit and device tests, QEMU built with ASan and UBSan
+test-asan: ## the same, all of QEMU built with ASan and UBSan
 	@scripts/run-tests --asan $(ARGS)
 
 .PHONY: test-tsan
-test-tsan: ## the same, QEMU built with TSan
+test-tsan: ## the same, all of QEMU but TCG built with TSan
 	@scripts/run-tests --tsan $(ARGS)
 
 .PHONY: test-newest-qemu
