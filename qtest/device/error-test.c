@@ -1453,7 +1453,7 @@ static void test_terminate_received(void)
         rnic_settle(c->r);
         rnic_expect_no_async(c->r);
         s = send_segment();
-        wire_try_put(c->peer, &s, 1);
+        wire_try_put_segment(c->peer, &s);
         connection_free(c);
     }
     /* A Terminate of its own is sent, once, and is found in the same place. */

@@ -24,11 +24,8 @@ static void try_write(Connection *c, uint64_t offset, const void *data,
         .rdmap_version = 1, .stag = c->mr.stag, .to = c->mr.va + offset,
         .length = length, .payload = (uint8_t *)data,
     };
-    uint8_t ulpdu[2048], fpdu[2100];
-    size_t size = wire_encode_segment(&segment, ulpdu);
 
-    size = wire_encode_fpdu(c->peer, ulpdu, size, fpdu);
-    wire_try_put(c->peer, fpdu, size);
+    wire_try_put_segment(c->peer, &segment);
 }
 
 /* Messages both ways. @msn: of those that the device has sent. */

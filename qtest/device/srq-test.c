@@ -140,7 +140,7 @@ static void refused(Rnic *r, struct rnic_admin_sqe sqe, uint16_t status)
         refused(r, sqe_, status);                                       \
     } while (0)
 
-static void assert_created(Rnic *r, const struct rnic_admin_cqe *cqe,
+static void assert_created(const struct rnic_admin_cqe *cqe,
                            const RnicSrqInit *init)
 {
     g_assert_cmpuint(le32_to_cpu(cqe->srq.depth), ==, init->depth);
@@ -160,7 +160,7 @@ static void create_as_answered(Rnic *r, RnicSrq *srq, const RnicSrqInit *init)
     g_assert_cmpuint(rnic_admin(r, &sqe, &cqe), ==, RNIC_ST_OK);
     srq->number = le32_to_cpu(cqe.number);
     g_assert_cmphex(srq->number, !=, 0);
-    assert_created(r, &cqe, init);
+    assert_created(&cqe, init);
 }
 
 static void test_create(void)
@@ -211,7 +211,7 @@ static void test_create(void)
         create_as_answered(r, &srqs[i], &init);
         cqe = rnic_query_srq(r, &srqs[i]);
         g_assert_cmpuint(le32_to_cpu(cqe.number), ==, srqs[i].number);
-        assert_created(r, &cqe, &init);
+        assert_created(&cqe, &init);
     }
     good = rnic_srq_command(r, &init, &extra);
     refused(r, good, RNIC_ST_INSUFFICIENT_RESOURCES);
@@ -1250,10 +1250,8 @@ static void put_late(Connection *c)
         .rdmap_version = 1, .msn = 1, .length = 4,
         .payload = (uint8_t *)"late",
     };
-    uint8_t ulpdu[64], fpdu[64];
-    size_t size = wire_encode_segment(&segment, ulpdu);
 
-    wire_try_put(c->peer, fpdu, wire_encode_fpdu(c->peer, ulpdu, size, fpdu));
+    wire_try_put_segment(c->peer, &segment);
 }
 
 /* Another S-RQ, and another QP, have nothing of what was posted before. */

@@ -895,6 +895,24 @@ static void expect_bad_close(Connection *c, uint16_t event)
     g_assert_cmpint(rnic_query_qp(c->r, &c->qp).terminate_origin, ==, 0);
 }
 
+/* All there is until the end: Read Responses, the last one cut perhaps. */
+static void expect_responses_and_end(Connection *c, uint32_t most)
+{
+    g_autofree uint8_t *octets = g_malloc(most);
+    size_t count = 0, at = 0;
+    ssize_t n;
+
+    do {
+        n = recv(c->peer->fd, octets + count, most - count, 0);
+        count += MAX(n, 0);
+    } while (n > 0);
+    g_assert_cmpuint(count, <, most);
+    while (at + 4 <= count) {
+        g_assert_cmphex(octets[at + 3] & 0x0f, ==, WIRE_READ_RESPONSE);
+        at += ROUND_UP(lduw_be_p(octets + at) + 2, 4) + 4;
+    }
+}
+
 /* What is under way when a close begins, or is posted into it. */
 static void check_close_with_work(void)
 {
@@ -927,7 +945,9 @@ static void check_close_with_work(void)
             connection_post(c, RNIC_SQ_SEND, 1, 0, 8);
         }
         expect_bad_close(c, RNIC_AE_BAD_CLOSE);
-        if (kind != READ_IN) {
+        if (kind == READ_IN) {
+            expect_responses_and_end(c, LARGE);
+        } else {
             wire_expect_end(c->peer);
             rnic_expect_cqe(c->r, &c->send_cq, 1, RNIC_WC_FLUSHED);
         }
@@ -941,48 +961,6 @@ static void check_close_with_work(void)
         assert_serves(c);
         connection_free(c);
     }
-}
-
-/* All there is until the end: Read Responses, the last one cut perhaps. */
-static void expect_responses_and_end(Connection *c, uint32_t most)
-{
-    g_autofree uint8_t *octets = g_malloc(most);
-    size_t count = 0, at = 0;
-    ssize_t n;
-
-    do {
-        n = recv(c->peer->fd, octets + count, most - count, 0);
-        count += MAX(n, 0);
-    } while (n > 0);
-    g_assert_cmpuint(count, <, most);
-    while (at + 4 <= count) {
-        g_assert_cmphex(octets[at + 3] & 0x0f, ==, WIRE_READ_RESPONSE);
-        at += ROUND_UP(lduw_be_p(octets + at) + 2, 4) + 4;
-    }
-}
-
-/* A Read of the peer's that is still being answered. */
-static void check_close_with_inbound_read(void)
-{
-    enum { LARGE = 32 * 1024 * 1024 };
-    Connection *c = connection_new(NULL);
-    struct rnic_aeqe aeqe;
-    RnicMr mr;
-
-    rnic_create_mr(c->r, &mr, c->r->pd, LARGE, RNIC_TEST_ACCESS_ALL);
-    wire_put_read_request(c->peer, &(WireRead) {
-        .size = LARGE, .source_stag = mr.stag, .source_to = mr.va });
-    rnic_settle(c->r);
-    g_assert_cmpuint(rnic_modify_qp_state(c->r, &c->qp, RNIC_QPS_CLOSING), ==,
-                     RNIC_ST_OK);
-    aeqe = rnic_expect_async(c->r, RNIC_AE_BAD_CLOSE, c->qp.number);
-    g_assert_cmpint(aeqe.qp_state, ==, RNIC_QPS_ERROR);
-    g_assert_cmphex(le16_to_cpu(aeqe.terminate), ==, 0);
-    g_assert_cmpint(rnic_qp_state(c->r, &c->qp), ==, RNIC_QPS_ERROR);
-    expect_disconnected(c, 0);
-    expect_responses_and_end(c, LARGE);
-    rnic_expect_no_async(c->r);
-    connection_free(c);
 }
 
 /* Receives alone are no work left: Idle, where what is posted then waits. */
@@ -1017,7 +995,8 @@ static void test_close_with_work(void)
 {
     check_close_with_work();
     check_close_with_receives();
-    rnic_shows("V6.2.2.2-5 V6.2.5-6 V6.2.5-10 V6.6.2.2-2");
+    rnic_shows("V6.2.2.2-5 V6.2.5-1 V6.2.5-6 V6.2.5-10 V6.6.2.2-2 V8.3.3-12 "
+               "V9.5.3-21");
 }
 
 /* What arrives in Closing: none of it is done. */
@@ -1066,8 +1045,6 @@ static void test_close_with_data(void)
         g_assert_cmpmem(after, CONNECTION_MR_SIZE, before, CONNECTION_MR_SIZE);
         connection_free(c);
     }
-    check_close_with_work();
-    check_close_with_inbound_read();
     rnic_shows("V6.2.5-1 V6.2.5-7 V6.2.5-8 V6.2.5-10 V8.3.3-12 V9.5.3-21");
 }
 
@@ -1509,20 +1486,15 @@ static void write_late(Connection *c)
         .rdmap_version = 1, .stag = c->mr.stag, .to = c->mr.va,
         .length = 8, .payload = (uint8_t *)"intruder",
     };
-    uint8_t ulpdu[64], fpdu[128];
-    size_t size = wire_encode_segment(&segment, ulpdu);
 
-    size = wire_encode_fpdu(c->peer, ulpdu, size, fpdu);
-    wire_try_put(c->peer, fpdu, size);
+    wire_try_put_segment(c->peer, &segment);
 }
 
 /* The peer's side of a QP that is gone: the stream ends, by FIN or RST. */
 static void see_stream_end(Connection *c)
 {
-    WireEnd end;
-
     write_late(c);
-    while ((end = wire_end(c->peer)) == WIRE_DATA) {
+    while (wire_end(c->peer) == WIRE_DATA) {
         uint8_t octet;
 
         wire_get(c->peer, &octet, 1);

@@ -578,7 +578,7 @@ static void test_revoked(void)
     Connection *c = connection_new(&stag_options);
     g_autofree uint8_t *before = g_malloc(PAGES * 4096);
     g_autofree uint8_t *after = g_malloc(PAGES * 4096);
-    uint8_t data[SIZE], ulpdu[2048], fpdu[2100];
+    uint8_t data[SIZE];
 
     for (int way = 0; way < COUNT; way++) {
         StagRegion region = stag_region(c->r, PAGES);
@@ -593,10 +593,8 @@ static void test_revoked(void)
                     .stag = region.stag, .to = region.va + i * SIZE,
                     .length = SIZE, .payload = data,
                 };
-                size_t size = wire_encode_segment(&segment, ulpdu);
 
-                size = wire_encode_fpdu(c->peer, ulpdu, size, fpdu);
-                wire_try_put(c->peer, fpdu, size);
+                wire_try_put_segment(c->peer, &segment);
             }
             if (late) {
                 break;

@@ -706,6 +706,17 @@ void wire_put_segment(WirePeer *peer, const WireSegment *segment)
     wire_put_ulpdu(peer, ulpdu, wire_encode_segment(segment, ulpdu));
 }
 
+bool wire_try_put_segment(WirePeer *peer, const WireSegment *segment)
+{
+    uint8_t ulpdu[2048], fpdu[2100];
+
+    g_assert_cmpuint(segment->length, <=, 2000);
+    return wire_try_put(peer, fpdu,
+                        wire_encode_fpdu(peer, ulpdu,
+                                         wire_encode_segment(segment, ulpdu),
+                                         fpdu));
+}
+
 /* Reads octets of an FPDU, takes markers out and checks them. */
 typedef struct Extractor {
     WirePeer *peer;

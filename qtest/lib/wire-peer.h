@@ -192,6 +192,8 @@ size_t wire_encode_fpdu(WirePeer *peer, const void *ulpdu, size_t length,
                         uint8_t *out);
 size_t wire_encode_segment(const WireSegment *segment, uint8_t *ulpdu);
 void wire_put_segment(WirePeer *peer, const WireSegment *segment);
+/* As wire_put_segment(), of up to 2000 octets, but see wire_try_put(). */
+bool wire_try_put_segment(WirePeer *peer, const WireSegment *segment);
 
 /*
  * The next FPDU; pad, CRC (if in use) and markers are checked as RFC 5044
