@@ -36,11 +36,11 @@ test-asan: ## the same, all of QEMU built with ASan and UBSan
 	@scripts/run-tests --asan $(ARGS)
 
 .PHONY: test-tsan
-test-tsan: ## the same, all of QEMU but TCG built with TSan
+test-tsan: ## the same, all of QEMU but TCG and its processor built with TSan
 	@scripts/run-tests --tsan $(ARGS)
 
 .PHONY: test-newest-qemu
-test-newest-qemu: ## the same on the newest QEMU whose source the archive serves
+test-newest-qemu: ## unit and device tests on the newest QEMU whose source the archive serves
 	@scripts/run-tests --newest-qemu $(ARGS)
 
 .PHONY: test-debug-kernel

@@ -125,7 +125,8 @@ transferring() {
 	[ "$(counter "$(rdma_device)" tx_octets)" -gt 1000000 ]
 }
 
-# sent_since OCTETS: has this guest sent 100,000 octets since its adapter had sent OCTETS?
+# sent_since OCTETS: has the adapter sent 100,000 octets more than OCTETS, which tx_octets
+# was before?
 sent_since() {
 	[ "$(counter "$(rdma_device)" tx_octets)" -gt $(($1 + 100000)) ]
 }

@@ -45,9 +45,9 @@ static uint16_t packet_fold(uint64_t total)
 }
 
 /*
- * The Internet checksum of @len octets, without the complement. The sum of words of any
- * size and byte order folds to that of 16 bits (RFC 1071, 2): all that is captured goes
- * through here.
+ * The Internet checksum of @len octets, without the complement. All that is captured goes
+ * through here, so it takes 32 bits at a time: the sum of words of any size and byte order
+ * gives the same 16 bits (RFC 1071, 2).
  */
 static uint16_t packet_sum(uint32_t sum, const uint8_t *octets, size_t len)
 {

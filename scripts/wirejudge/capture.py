@@ -8,9 +8,9 @@ import collections
 import re
 import typing
 
-from . import frames, messages
+from . import frames, messages, pcapng
 from .source import Source
-from .streams import MISSING, Streams
+from .streams import MISSING, NO_START_UP, Streams
 
 # What Wireshark's experts warn of, though it is in order: the judge follows sequence
 # numbers itself.
@@ -79,7 +79,9 @@ class Capture:
         self.doubtful = []          # frames, see below
         for frame in source.frames():
             self._take(frame)
+        self.streams.end()
         self._judge_doubtful(source)
+        self._judge_unread(source)
         for number, address in source.bad_crcs:
             self.faults.append(Fault(name, number, address, address in self.own,
                                      "a wrong CRC"))
@@ -118,6 +120,24 @@ class Capture:
             octets = ends[frame.number]
             if len(octets) < ECHO_FPDU or not octets[AT_ECHO] & TAGGED:
                 self._wrong(frame, "Wireshark: a malformed Terminate")
+
+    def _judge_unread(self, source):
+        """A connection whose other start-up is not in the file."""
+        first = self.streams.first_of_unread()
+        octets = source.ends({f.number for f in first},
+                             max((f.length for f in first), default=0))
+        for frame in first:
+            payload = octets[frame.number][-frame.length:]
+            if not payload.startswith(pcapng.START_UP):
+                self._wrong(frame, NO_START_UP)
+        if 2 * self.unread()[1] > self.octets:
+            self.faults.append(Fault(self.name, 0, None, None, "most octets are of "
+                                     "connections whose start-up is not in the file"))
+
+    def unread(self):
+        """Connections that Wireshark does not take for MPA, and their octets."""
+        streams = [s for s in self.streams.all if s.unread]
+        return len(streams), sum(s.octets() for s in streams)
 
     def lacks(self, is_oldest):
         """Why not all is in the file, or None; in the oldest one all has to begin."""

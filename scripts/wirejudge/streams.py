@@ -16,6 +16,8 @@ MOST_OF_FPDU = 66100
 MOST_OF_START_UP = 20 + 512     # octets of Private Data
 MISSING = re.compile(r"(\d+) octets before this are not in the file")
 OLD = "began before this file"
+NO_START_UP = "the stream does not begin with a start-up frame"
+PARTIAL = True
 
 
 class Way:
@@ -30,6 +32,8 @@ class Way:
         self.finished = False
         self.begun = False          # behind the start-up
         self.started = False        # the start-up frame is there
+        self.judged = False         # whether it is
+        self.first = None           # frame with the first octets behind the SYN
         self.last = None            # frame with octets
         self.missing = 0            # octets that the file says it has not
 
@@ -41,7 +45,8 @@ class Stream:
         self.ends = (frame.source, frame.target)
         self.ways = (Way(), Way())
         self.old = OLD in frame.comments
-        self.unread = False         # Wireshark follows MPA only from its start-up on
+        self.unread = False         # the file says that it lacks a start-up
+        self.held = []              # faults, until both start-ups are there
         self.reset = False
         self.outbound = frame.outbound      # the SYN
 
@@ -52,6 +57,10 @@ class Stream:
     def is_whole(self):
         """Nothing of it is missing, as far as the file goes."""
         return not self.old and not any(w.missing for w in self.ways)
+
+    def octets(self):
+        """In the file."""
+        return sum(w.octets for w in self.ways)
 
     def has_ended(self):
         """The next file of a ring has nothing of it."""
@@ -66,8 +75,9 @@ def distance(seq, before):
 
 class Streams:
     """
-    All of one file. wrong(frame, text) is told what is not as it has to be; with
-    partial=True it is an end within an FPDU. strict: the device has written the file.
+    All of one file, frame by frame and then end(). wrong(frame, text) is told what is not
+    as it has to be; with PARTIAL it is an end within an FPDU. strict: the device has
+    written the file.
     """
 
     def __init__(self, wrong, strict, may_lack, unmarked):
@@ -76,7 +86,7 @@ class Streams:
         self.unmarked = unmarked    # what the file says it lacks may have had markers
         self.may_lack = may_lack    # the file's statistics say that packets are lacking
         self.current = {}
-        self.all = []
+        self.all = []               # see end()
 
     def _begin(self, frame):
         stream = Stream(frame)
@@ -118,7 +128,7 @@ class Streams:
         elif gap and (said and self._says(int(said[1]), gap) or
                       frame.flags & RST and self.may_lack):
             way.missing += gap
-            self._leave_partial(way, frame)
+            self._leave_partial(stream, way, frame)
             stream.unread = stream.unread or not way.started
         elif gap:
             self.wrong(frame, f"{gap} octets are missing before it, and the file does "
@@ -131,28 +141,52 @@ class Streams:
     def _says(self, said, gap):
         return said == gap or self.unmarked and 0 < said - gap <= said // 128 + 4
 
-    def _leave_partial(self, way, frame):
+    def _leave_partial(self, stream, way, frame):
         """What is missing may have been the end of an FPDU."""
         if way.rest > MOST_OF_FPDU:
-            self.wrong(frame, f"{way.rest} octets before it are not MPA")
+            self._not_mpa(stream, frame, f"{way.rest} octets before it are not MPA")
         way.rest = 0
+
+    def _not_mpa(self, stream, frame, *fault):
+        """
+        Wireshark takes nothing for MPA before it has seen both start-ups, so this is no
+        fault if one of them turns out to be among what the file lacks.
+        """
+        stream.held.append((frame, *fault))
+        if all(w.started for w in stream.ways):
+            self._tell(stream)
+
+    def _tell(self, stream):
+        if not stream.unread:
+            for fault in stream.held:
+                self.wrong(*fault)
+        stream.held = []
+
+    def end(self):
+        """All frames have been taken."""
+        for stream in self.all:
+            self._tell(stream)
+
+    def first_of_unread(self):
+        """Frames that have to begin with a start-up frame; Wireshark does not say."""
+        return [w.first for s in self.all if s.unread and self.strict and not s.old
+                for w in s.ways if w.first and w.octets >= messages.START_UP_HEAD]
 
     def _take_octets(self, stream, way, frame):
         opcodes, octets, faults = messages.look_at(frame.segments)
         if way.finished:
             self.wrong(frame, f"{frame.length} octets behind the FIN")
+        if not way.octets and not way.missing:
+            way.first = frame
         way.octets += frame.length
         way.started = way.started or bool(frame.segments.private)
         way.last = frame
         if way.octets >= MOST_OF_START_UP:
             self._judge_begin(stream, way)
-        if stream.unread:
-            way.rest = 0
-            return
         way.rest += frame.length - octets
         if way.rest > MOST_OF_FPDU or way.rest < 0:
-            self.wrong(frame, f"{abs(way.rest)} octets that are not MPA" if way.rest > 0
-                       else "more octets of MPA than there are")
+            self._not_mpa(stream, frame, f"{way.rest} octets that are not MPA"
+                          if way.rest > 0 else "more octets of MPA than there are")
             way.rest = 0
         if opcodes and way.terminate is not None:
             self.wrong(frame, "a segment behind a Terminate")
@@ -165,13 +199,13 @@ class Streams:
     def _judge_begin(self, stream, way):
         """MPA begins with a start-up frame. Others than the device may capture more."""
         if self.strict and way.octets >= messages.START_UP_HEAD and \
-                not (way.started or way.missing or stream.old or stream.unread):
-            way.started = True          # once is enough
-            self.wrong(way.last, "the stream does not begin with a start-up frame")
+                not (way.started or way.missing or stream.old or way.judged):
+            way.judged = True           # once is enough
+            self._not_mpa(stream, way.last, NO_START_UP)
 
     def _finish(self, stream, way, frame):
         way.finished = True
-        if way.rest and not (stream.reset or stream.unread):
-            self.wrong(frame, f"the last {way.rest} octets before the FIN are no whole "
-                       "FPDU", partial=True)
+        if way.rest and not stream.reset:
+            self._not_mpa(stream, frame, f"the last {way.rest} octets before the FIN are "
+                          "no whole FPDU", PARTIAL)
             way.rest = 0
