@@ -102,6 +102,10 @@ def _run_options(parser):
                         "fd77::k (fd78::k on a second adapter)")
     parser.add_argument("--timeout", type=float, default=300, metavar="S",
                         help="kill everything after so many seconds (300)")
+    parser.add_argument("--patience", type=int, default=1, metavar="N",
+                        help="factor for --timeout and, as RNIC_PATIENCE, for "
+                        "what the guests' scripts wait for: for a machine that "
+                        "does other things too (1)")
     parser.add_argument("--keep", action="store_true",
                         help="leave a shell in each guest when its script is "
                         "done; attach with scripts/vm-console")
