@@ -148,12 +148,20 @@ static RnicAccessResult tagged_target(RnicQp *qp, uint32_t offset,
            ? rnic_target_hold(target, &qp->who, &qp->incoming_mapping) : result;
 }
 
+/*
+ * V9.5.2-4: memory that DMA does not reach is told by the WR's status.  Only an RDMA
+ * Write has no WR here.
+ */
 static void place_failed(RnicQp *qp, RnicAccessResult result)
 {
-    if (result == RNIC_ACCESS_DMA) {
-        rnic_qp_local_error(qp, RNIC_AE_QP_CATASTROPHIC, IWARP_TERM_STREAM);
-    } else if (qp->stream->rx.segment.tagged) {
+    const IwarpSegment *seg = &qp->stream->rx.segment;
+
+    if (seg->tagged && result != RNIC_ACCESS_DMA) {
         fail_tagged(qp, result);
+    } else if (seg->tagged && seg->opcode == IWARP_OP_WRITE) {
+        rnic_qp_local_error(qp, RNIC_AE_QP_CATASTROPHIC, IWARP_TERM_STREAM);
+    } else if (seg->tagged) {
+        rnic_sq_read_failed(qp, rnic_access_status(result));
     } else {
         fail_receive(qp, rnic_access_status(result), IWARP_TERM_RDMAP_LOCAL);
     }

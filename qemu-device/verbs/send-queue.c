@@ -959,6 +959,11 @@ void rnic_sq_read_done(RnicQp *qp, uint64_t to)
     sq_end_read(qp, status);
 }
 
+void rnic_sq_read_failed(RnicQp *qp, enum rnic_wc_status status)
+{
+    sq_end_read(qp, status);
+}
+
 /* Its memory may have gone since the check at the start. */
 static enum rnic_wc_status sq_place_original(RnicQp *qp, uint64_t original)
 {

@@ -632,16 +632,18 @@ static void test_region_in_registers(void)
     connection_establish(c, NULL);
     connection_recv(c, 1, RNIC_REG_TEST32, 6);
     wire_put_send(c->peer, WIRE_SEND, 0, "octets", 6);
-    rnic_expect_async(w->r, RNIC_AE_QP_CATASTROPHIC, c->qp.number);
-    wire_expect_terminate(c->peer, 0x0207);
+    rnic_expect_cqe(w->r, &c->recv_cq, 1, RNIC_WC_QP_CATASTROPHIC);
+    wire_expect_terminate(c->peer, 0x0000);
+    rnic_expect_no_async(w->r);
     connection_recycle(c);
 
     connection_establish(c, NULL);
     connection_post(c, RNIC_SQ_RDMA_READ, 1, RNIC_REG_TEST32, 6);
     wire_get_read_request(c->peer, 1, &read);
     wire_put_read_response(c->peer, read.sink_stag, read.sink_to, "octets", 6);
-    rnic_expect_async(w->r, RNIC_AE_QP_CATASTROPHIC, c->qp.number);
-    wire_expect_terminate(c->peer, 0x0207);
+    rnic_expect_cqe(w->r, &c->send_cq, 1, RNIC_WC_QP_CATASTROPHIC);
+    wire_expect_terminate(c->peer, 0x0000);
+    rnic_expect_no_async(w->r);
     connection_recycle(c);
 
     connection_establish(c, NULL);
@@ -652,6 +654,7 @@ static void test_region_in_registers(void)
     connection_recycle(c);
     connection_free_second(c);
     world_free(w);
+    rnic_shows("V9.5.2-4");
 }
 
 /* A page list may be in ROM, and nowhere else that is not RAM. */
