@@ -23,6 +23,9 @@ enum {
     FILES_MAX = 1000,
     BUFFER_MIN = 256 * KiB,
     BUFFER_MAX = 1 * GiB,
+    RATE_MIN = 1 * MiB,
+    /* Of a packet beyond the rate: the longest Terminate has less. */
+    CUT_OCTETS = 256,
     /* Blocks around packets, of those that are put at once. */
     BLOCKS_ROOM = 4096,
 
@@ -70,8 +73,40 @@ bool rnic_capture_begin(RnicCapture *c, size_t octets)
     return rnic_capture_writer_reserve(c->writer, octets) != NULL;
 }
 
-/* A block for a packet of @original octets, with room for as much as is kept. */
-static uint8_t *capture_block(RnicCapture *c, RnicPcapngPacket *p)
+/* The virtual clock: a test can hold it. */
+static void capture_leak(RnicCapture *c)
+{
+    int64_t now = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
+
+    throttle_leak_bucket(&c->rate, MAX(now - c->rate_ns, 0));
+    c->rate_ns = now;
+}
+
+bool rnic_capture_beyond_rate(RnicCapture *c)
+{
+    if (!c->rate.avg) {
+        return false;
+    }
+    capture_leak(c);
+    return throttle_compute_wait(&c->rate) > 0;
+}
+
+/* Fewer octets, and a comment that says so at the first one of a file. */
+static void capture_cut(RnicCapture *c, RnicPcapngPacket *p)
+{
+    p->captured = CUT_OCTETS;
+    if (!p->comment && c->cut_told != c->epoch) {
+        c->cut_told = c->epoch;
+        p->comment = "The device moves more than capture-rate: packets are cut "
+                     "from here on, until it moves less";
+    }
+}
+
+/*
+ * A block for a packet of @original octets, with room for as much as is kept; @cut:
+ * it is beyond the rate.
+ */
+static uint8_t *capture_block(RnicCapture *c, RnicPcapngPacket *p, bool cut)
 {
     size_t size;
     uint8_t *block;
@@ -79,6 +114,10 @@ static uint8_t *capture_block(RnicCapture *c, RnicPcapngPacket *p)
     p->ns = qemu_clock_get_ns(QEMU_CLOCK_HOST);
     p->captured = c->running.snaplen ? MIN(p->original, c->running.snaplen)
                                      : p->original;
+    cut = cut && p->captured > CUT_OCTETS;
+    if (cut) {
+        capture_cut(c, p);
+    }
     size = rnic_pcapng_packet_size(p);
     block = rnic_capture_writer_reserve(c->writer, size);
     c->counts.received++;
@@ -87,6 +126,8 @@ static uint8_t *capture_block(RnicCapture *c, RnicPcapngPacket *p)
         return NULL;
     }
     rnic_pcapng_packet(block, p);
+    c->counts.cut += cut;
+    c->rate.level += p->captured;
     c->file_octets += size;
     return block;
 }
@@ -116,7 +157,7 @@ void rnic_capture_put(RnicCapture *c, const RnicCapturePacket *p)
         .way = p->way,
         .comment = p->comment,
     };
-    uint8_t *start = capture_block(c, &block);
+    uint8_t *start = capture_block(c, &block, p->cut);
     uint8_t *out, *end;
 
     if (!start) {
@@ -150,7 +191,7 @@ void rnic_capture_put_note(RnicCapture *c, const char *text)
         c->counts.dropped++;
         return;
     }
-    start = capture_block(c, &block);
+    start = capture_block(c, &block, false);
     if (!start) {
         return;
     }
@@ -182,11 +223,13 @@ static void capture_use(RnicCapture *c, RnicCaptureWriter *writer,
 {
     RnicTap *tap;
 
-    trace_rnic_capture(c->file, c->snaplen, c->size, c->files, c->buffer);
+    trace_rnic_capture(c->file, c->snaplen, c->size, c->files, c->buffer,
+                       c->octets_per_s);
     QEMU_LOCK_GUARD(&c->lock);
     c->writer = writer;
     c->running = *target;
     c->running.file = NULL;
+    c->rate = (LeakyBucket) { .avg = target->octets_per_s, .burst_length = 1 };
     c->counts = (RnicCaptureCounts) { };
     c->file_octets = RNIC_PCAPNG_HEAD_MAX;
     c->epoch++;
@@ -204,6 +247,7 @@ static RnicCaptureTarget capture_target(const RnicCapture *c)
         .snaplen = c->snaplen,
         .size = c->size,
         .files = c->files,
+        .octets_per_s = c->octets_per_s,
     };
 }
 
@@ -276,6 +320,7 @@ void rnic_capture_init(RnicState *s)
     c->s = s;
     c->files = 2;
     c->buffer = 16 * MiB;
+    c->octets_per_s = 64 * MiB;
     c->exit.notify = capture_exit;
     qemu_add_exit_notifier(&c->exit);
     s->capture = c;
@@ -384,6 +429,8 @@ static const CaptureNumber capture_numbers[] = {
       "files that are kept, with capture-size" },
     { "capture-buffer", NUMBER(buffer), true, false, BUFFER_MIN, BUFFER_MAX,
       "octets that wait for the file; more are left out" },
+    { "capture-rate", NUMBER(octets_per_s), true, true, RATE_MIN, INT64_MAX,
+      "octets a second that go to the file; packets beyond are cut; 0: no limit" },
 };
 
 static void capture_get_number(Object *obj, Visitor *v, const char *name,

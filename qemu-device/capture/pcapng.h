@@ -20,7 +20,7 @@ enum {
     RNIC_PCAPNG_AT_DATA = 28,
 
     RNIC_PCAPNG_HEAD_MAX = 256, /* of the blocks below */
-    RNIC_PCAPNG_STATISTICS_MAX = 64,
+    RNIC_PCAPNG_STATISTICS_MAX = 160,
     RNIC_PCAPNG_COMMENT_MAX = 300,      /* octets that are kept of one */
 };
 
@@ -53,8 +53,12 @@ size_t rnic_pcapng_packet_size(const RnicPcapngPacket *p);
  */
 void rnic_pcapng_packet(uint8_t *out, const RnicPcapngPacket *p);
 
-/* Packets that came, and those of them that are not in the file. */
+/*
+ * Packets that came, those of them that are not in the file, and those that are there
+ * with a part of their data, which a comment tells.  Returns octets, at most
+ * RNIC_PCAPNG_STATISTICS_MAX.
+ */
 size_t rnic_pcapng_statistics(uint8_t *out, uint64_t ns, uint64_t received,
-                              uint64_t dropped);
+                              uint64_t dropped, uint64_t cut);
 
 #endif /* HW_RNIC_CAPTURE_PCAPNG_H */

@@ -206,6 +206,7 @@ typedef struct TapCut {
     size_t start;               /* of the segment, in iov */
     ssize_t unit;               /* of the segment, where the last unit began */
     bool begins;                /* the segment begins with a unit */
+    bool beyond_rate;           /* the packets are cut */
 } TapCut;
 
 /* In a file that is not the connection's first one, no FPDU has begun yet. */
@@ -246,6 +247,7 @@ static void tap_put_segment(TapCut *cut, size_t len)
         p.comment = tap_missing_comment(tap, cut->sent, comment,
                                         sizeof(comment));
         p.packet.payload_len = len;
+        p.cut = cut->beyond_rate;
         p.head = way->carry;
         p.head_len = way->carry_len;
         p.iov = cut->iov;
@@ -306,10 +308,13 @@ static void tap_segments(RnicTap *tap, bool sent, const struct iovec *iov,
                          size_t count, size_t at, size_t end)
 {
     RnicTapWay *way = &tap->way[sent];
-    bool one_each = tap->capture->running.snaplen != 0;
+    bool beyond_rate = rnic_capture_beyond_rate(tap->capture);
+    /* So that the headers of all FPDUs are kept. */
+    bool one_each = tap->capture->running.snaplen || beyond_rate;
     TapCut cut = {
         .tap = tap, .sent = sent, .iov = iov, .count = count, .start = at,
         .unit = way->carry_len ? 0 : NO_UNIT, .begins = way->carry_len > 0,
+        .beyond_rate = beyond_rate,
     };
 
     while (at < end) {

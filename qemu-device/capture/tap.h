@@ -8,6 +8,7 @@
 #define HW_RNIC_CAPTURE_TAP_H
 
 #include "qemu/notify.h"
+#include "qemu/throttle.h"
 #include "capture.h"
 #include "fpdus.h"
 #include "packet.h"
@@ -80,12 +81,16 @@ struct RnicCapture {
     uint64_t file_octets;       /* of this one */
     RnicCaptureCounts counts;
     RnicCaptureTarget running;  /* without the file's name */
+    LeakyBucket rate;           /* octets of the packets in the file */
+    int64_t rate_ns;            /* virtual clock: when it leaked last */
+    uint32_t cut_told;          /* the epoch of the file that says it */
 
     char *file;                 /* the properties; main loop, as the rest */
     uint32_t snaplen;
     uint64_t size;
     uint32_t files;
     uint64_t buffer;
+    uint64_t octets_per_s;
     Notifier exit;
 };
 
@@ -105,12 +110,19 @@ typedef struct RnicCapturePacket {
     RnicPacket packet;
     RnicPcapngWay way;
     const char *comment;
+    bool cut;                   /* to its headers, since it is beyond the rate */
     const uint8_t *head;
     size_t head_len;
     const struct iovec *iov;
     size_t count;
     size_t at;
 } RnicCapturePacket;
+
+/*
+ * The device moves more than the file may cost: copies of all octets would take the
+ * processors from the streams.
+ */
+bool rnic_capture_beyond_rate(RnicCapture *c);
 
 void rnic_capture_put(RnicCapture *c, const RnicCapturePacket *p);
 void rnic_capture_put_note(RnicCapture *c, const char *text);

@@ -26,9 +26,15 @@ enum {
     /* Types that no block in the buffer has. */
     MARK_WRAP = 0,
     MARK_NEXT_FILE = 2,
-    NEXT_FILE_LEN = 24,         /* type, length, RnicCaptureCounts */
+    NEXT_FILE_LEN = 32,         /* type, length, RnicCaptureCounts */
 
     RUN_MAX = 1024 * 1024,      /* octets of one write */
+    /*
+     * The thread lets octets gather: to wake it for each packet costs the streams more
+     * than to copy the packet.
+     */
+    GATHER_MS = 20,
+    GATHERED = 256 * 1024,      /* and not more than a quarter of the buffer */
     POLL_MS = 50,
     OPEN_MS = 5000,
     /* At the end: without progress, the thread's and the caller's. */
@@ -158,7 +164,8 @@ static void writer_put_counts(RnicCaptureWriter *w,
     writer_put(w, block,
                rnic_pcapng_statistics(block,
                                       qemu_clock_get_ns(QEMU_CLOCK_HOST),
-                                      counts->received, counts->dropped));
+                                      counts->received, counts->dropped,
+                                      counts->cut));
 }
 
 /*
@@ -270,12 +277,20 @@ static size_t writer_leave_out(RnicCaptureWriter *w, uint64_t tail)
     }
 }
 
+static bool writer_has_gathered(const RnicCaptureWriter *w, uint64_t octets)
+{
+    return octets >= MIN(GATHERED, w->size / 4);
+}
+
 /* Octets that are there, once there are any; 0: the end. */
 static size_t writer_await(RnicCaptureWriter *w)
 {
     QEMU_LOCK_GUARD(&w->lock);
     while (w->head == w->tail && !w->ending) {
         qemu_cond_wait(&w->wake, &w->lock);
+    }
+    if (!writer_has_gathered(w, w->head - w->tail) && !w->ending) {
+        qemu_cond_timedwait(&w->wake, &w->lock, GATHER_MS);
     }
     return w->head - w->tail;
 }
@@ -450,9 +465,16 @@ uint8_t *rnic_capture_writer_reserve(RnicCaptureWriter *w, size_t len)
 
 void rnic_capture_writer_commit(RnicCaptureWriter *w, size_t len)
 {
+    uint64_t waited;
+
     QEMU_LOCK_GUARD(&w->lock);
+    waited = w->head - w->tail;
     w->head += w->skip + len;
-    qemu_cond_signal(&w->wake);
+    if (waited == 0 ||
+        (!writer_has_gathered(w, waited) &&
+         writer_has_gathered(w, w->head - w->tail))) {
+        qemu_cond_signal(&w->wake);
+    }
 }
 
 bool rnic_capture_writer_next_file(RnicCaptureWriter *w,

@@ -19,12 +19,14 @@ typedef struct RnicCaptureTarget {
     uint32_t snaplen;           /* 0: no limit */
     uint64_t size;              /* of a file; 0: no limit, and one file */
     uint32_t files;             /* kept; the older ones are FILE.1, FILE.2 ... */
+    uint64_t octets_per_s;      /* beyond these packets are cut; 0: no limit */
 } RnicCaptureTarget;
 
 /* What the file says in the end. */
 typedef struct RnicCaptureCounts {
     uint64_t received;          /* packets */
     uint64_t dropped;           /* of them */
+    uint64_t cut;               /* of those in the file, by the rate */
 } RnicCaptureCounts;
 
 /*

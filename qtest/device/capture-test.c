@@ -516,6 +516,88 @@ static void test_snaplen(void)
     capture_free(&capture);
 }
 
+/* Sent packets with octets, those in the file as a whole and those that are cut. */
+typedef struct RateCount {
+    unsigned whole, cut;
+    uint64_t octets;            /* of whole ones */
+} RateCount;
+
+/* Each FPDU begins a packet where these are cut, and nothing is missing. */
+static RateCount count_rate(const CaptureFile *file, const GByteArray *got,
+                            size_t from, size_t end)
+{
+    g_autoptr(GHashTable) units = units_of(got);
+    RateCount count = { };
+    size_t at = 0, next = 0;
+
+    for (unsigned i = 0; i < file->packets->len; i++) {
+        const CapturePacket *p = capture_packet(file, i);
+
+        if (!p->tcp || !p->sent || !p->length) {
+            continue;
+        }
+        g_assert_cmpmem(p->payload, p->kept, got->data + at, p->kept);
+        next = at + p->length;
+        if (at >= from && at < end && p->captured < p->original) {
+            count.cut++;
+            for (size_t in = at + 1; in < next; in++) {
+                g_assert_false(g_hash_table_contains(units,
+                                                     GSIZE_TO_POINTER(in)));
+            }
+        } else if (at >= from && at < end) {
+            count.whole++;
+            count.octets += p->captured;
+        }
+        at = next;
+    }
+    g_assert_cmpuint(at, ==, got->len);
+    return count;
+}
+
+/*
+ * The tenth of a second's octets is kept at once, and the virtual clock gives room for
+ * more. What is beyond has its headers in the file, and the file says so.
+ */
+static void test_rate(void)
+{
+    Capture capture = capture_new();
+    g_autofree char *properties = capturing(&capture, ",capture-rate=1M");
+    Connection *c = connection_new(&(ConnectionOptions) {
+        .properties = properties });
+    CaptureFile *file;
+    RateCount count;
+    size_t before;
+    int64_t ns = qtest_clock_step(c->r->qts, 1);
+
+    for (unsigned i = 1; i <= 40; i++) {
+        send_out(c, i, LARGE - 3000 * (i % 10));
+    }
+    send_in(c, 1);
+    before = capture.got->len;
+    ns = qtest_clock_step(c->r->qts, 1) - ns;
+    rnic_pass_time(c->r, 1);
+    send_out(c, 41, 50000);
+    end_behind_sends(c);
+    file = capture_file_read(capture.path);
+    g_assert_true(file->complete);
+    g_assert_cmpuint(file->dropped, ==, 0);
+    g_assert_cmpuint(capture_comments(file, "moves more than capture-rate"), ==,
+                     1);
+    count = count_rate(file, capture.got, 0, before);
+    g_assert_cmpuint(count.whole, >, 0);
+    g_assert_cmpuint(count.cut, >, 0);
+    g_assert_cmpuint(count.octets, >, MIB / 10);
+    /* One packet, or a read's, may be beyond, since the next one is cut only. */
+    g_assert_cmpuint(count.octets, <,
+                     MIB / 10 + 2 * LARGE + MIB * ns / 1000000000);
+    count = count_rate(file, capture.got, before, capture.got->len);
+    g_assert_cmpuint(count.cut, ==, 0);
+    g_assert_cmpuint(count.octets, >, 50000);
+    capture_file_free(file);
+    connection_free(c);
+    capture_free(&capture);
+}
+
 static void test_ring(void)
 {
     Capture capture = capture_new();
@@ -1372,6 +1454,7 @@ int main(int argc, char **argv)
                    test_begins_later_markers);
     qtest_add_func("/rnic/capture/begins-in-an-fpdu", test_begins_in_an_fpdu);
     qtest_add_func("/rnic/capture/snaplen", test_snaplen);
+    qtest_add_func("/rnic/capture/rate", test_rate);
     qtest_add_func("/rnic/capture/ring", test_ring);
     qtest_add_func("/rnic/capture/ring-of-one", test_ring_of_one);
     qtest_add_func("/rnic/capture/fifo", test_fifo);

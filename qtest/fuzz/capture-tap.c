@@ -54,7 +54,7 @@ static uint8_t octets[OCTETS];
 
 /* ------------------------------------------------- what stands for the file */
 
-static bool runs, room;
+static bool runs, room, beyond_rate;
 static bool known[2];           /* where the direction is in the file: */
 static uint32_t next[2];
 static bool whole;              /* the capture has run since the connection began */
@@ -69,6 +69,11 @@ bool rnic_capture_runs(RnicCapture *c)
 bool rnic_capture_begin(RnicCapture *c, size_t needed)
 {
     return runs && room;
+}
+
+bool rnic_capture_beyond_rate(RnicCapture *c)
+{
+    return beyond_rate;
 }
 
 static void check_place(const RnicPacket *p, bool sent)
@@ -205,6 +210,15 @@ static void end(World *w, uint8_t step)
     }
 }
 
+/* All octets are kept; the first ones of each packet; the same for the rate's sake. */
+static void change_how_much(World *w)
+{
+    bool snaplen = w->c->running.snaplen;
+
+    w->c->running.snaplen = snaplen || beyond_rate ? 0 : SNAPLEN;
+    beyond_rate = snaplen;
+}
+
 static void step(World *w, FuzzInput *in, uint8_t what)
 {
     switch (what % 16) {
@@ -215,7 +229,7 @@ static void step(World *w, FuzzInput *in, uint8_t what)
         next_file(w);
         break;
     case 9:
-        w->c->running.snaplen = w->c->running.snaplen ? 0 : SNAPLEN;
+        change_how_much(w);
         break;
     case 10:
         begin_or_end(w);
@@ -287,6 +301,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     runs = kind & KIND_RUNS;
     whole = false;              /* a frame that is made up goes there at once */
     room = true;
+    beyond_rate = false;
     known[0] = known[1] = false;
     passed[0] = g_byte_array_new();
     passed[1] = g_byte_array_new();

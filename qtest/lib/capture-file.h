@@ -41,6 +41,7 @@ typedef struct CaptureFile {
     uint32_t snaplen;
     bool complete;              /* it has its statistics: */
     uint64_t received, dropped;
+    unsigned cut;               /* packets, by capture-rate */
 } CaptureFile;
 
 CaptureFile *capture_file_read(const char *path);

@@ -94,10 +94,21 @@ static void test_statistics(void)
         "05000000 34000000 00000000 44332211 88776655"
         "0400 0800 0700000000000000 0500 0800 0200000000000000 0000 0000"
         "34000000");
+    g_autoptr(GByteArray) want_cut = hex(
+        /* The same with opt_comment in front of them. */
+        "05000000 58000000 00000000 44332211 88776655"
+        "0100 1f00 636170747572652d726174653a 20 39 20 7061636b657473 20"
+        "617265 20 637574 00"
+        "0400 0800 0700000000000000 0500 0800 0200000000000000 0000 0000"
+        "58000000");
     uint8_t out[RNIC_PCAPNG_STATISTICS_MAX];
 
-    assert_octets(out, rnic_pcapng_statistics(out, 0x1122334455667788, 7, 2),
+    assert_octets(out, rnic_pcapng_statistics(out, 0x1122334455667788, 7, 2, 0),
                   want);
+    assert_octets(out, rnic_pcapng_statistics(out, 0x1122334455667788, 7, 2, 9),
+                  want_cut);
+    g_assert_cmpuint(rnic_pcapng_statistics(out, 0, 7, 2, UINT64_MAX), <=,
+                     sizeof(out));
 }
 
 /* ----------------------------------------------------------------- packets */
