@@ -16,11 +16,13 @@ RAW = ("raw_tcp", "raw_unix")
 VARIANTS = RNIC + SOFTWARE + RAW
 
 # What a step wants of the devices, beside what they are without options: vm-run's.
-# A capture is a ring of files: the disk is not to be filled.
+# A capture is a ring of files, so that it does not fill the disk, and has the device's
+# own capture-rate, which vm-run leaves out.
 DEVICES = {
     "": [],
     "crc": ["--device-opts", "mpa-crc=on"],
-    "capture": ["--capture", "--device-opts", "capture-size=64M,capture-files=2"],
+    "capture": ["--capture", "--device-opts", "capture-size=64M,capture-files=2,"
+                "capture-rate=64M"],
 }
 
 IDLE_MANY = 1000    # QPs beside an active one, and to weigh one

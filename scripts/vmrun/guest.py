@@ -121,9 +121,11 @@ class Guest:
         return self.file(f".{device}.pcapng" if device else ".pcapng")
 
     def _capture(self, device):
+        """All octets, unless --device-opts has another rate: they come later."""
         if not self.options.capture:
             return ""
-        return ",capture=" + self.capture_file(device).replace(",", ",,")
+        file = self.capture_file(device).replace(",", ",,")
+        return f",capture={file},capture-rate=0"
 
     def _rnic(self, device):
         fabric, name = self._fabric(device)

@@ -70,7 +70,7 @@ def _guest_options(parser):
     parser.add_argument("--capture", action="store_true",
                         help="each rnic adapter writes its connections to "
                         "DIR/NAME.pcapng (the second one to NAME.1.pcapng, and "
-                        "so on), for Wireshark")
+                        "so on), for Wireshark, with all octets (capture-rate=0)")
     parser.add_argument("--qemu-arg", action="append", default=[],
                         metavar="ARG", help="another argument for QEMU")
     parser.add_argument("--kernel-arg", action="append", default=[],
