@@ -24,12 +24,16 @@ demo: virtual-machines ## two VMs run the stock RDMA programs over rnic and show
 	@scripts/demo $(ARGS)
 
 .PHONY: test
-test: ## all tests; ends with: N passed, N failed, N skipped
+test: ## the tests but the long ones; ends with: N passed, N failed, N skipped
 	@scripts/run-tests $(ARGS)
 
-.PHONY: test-checked
-test-checked: ## unit and device tests, the device built with ASan and UBSan
-	@scripts/run-tests --checked $(ARGS)
+.PHONY: test-all
+test-all: ## all tests: these and the tests of virtual machines that take minutes
+	@scripts/run-tests --all $(ARGS)
+
+.PHONY: test-plain
+test-plain: ## unit and device tests, the device built without sanitizers
+	@scripts/run-tests --plain $(ARGS)
 
 .PHONY: test-asan
 test-asan: ## the same, all of QEMU built with ASan and UBSan
