@@ -50,7 +50,18 @@ await() {
 # eventually SECONDS COMMAND...: until COMMAND succeeds; the status says whether
 # it did.
 eventually() {
-	tries=$(($1 * 10 * ${RNIC_PATIENCE:-1}))
+	await_command $(($1 * ${RNIC_PATIENCE:-1})) "$@"
+}
+
+# within SECONDS COMMAND...: the same, where the time is what the driver promises: the
+# user's patience does not stretch it.
+within() {
+	await_command $(($1 * ${RNIC_SLOWNESS:-1})) "$@"
+}
+
+# await_command SECONDS COMMAND...
+await_command() {
+	tries=$(($1 * 10))
 	shift
 	until "$@" >/dev/null 2>&1; do
 		tries=$((tries - 1))

@@ -24,8 +24,8 @@ enum {
     BUFFER_MIN = 256 * KiB,
     BUFFER_MAX = 1 * GiB,
     RATE_MIN = 1 * MiB,
-    /* Of a packet beyond the rate: the longest Terminate has less. */
-    CUT_OCTETS = 256,
+    /* Of an FPDU's packet beyond the rate: the longest Terminate has less. */
+    TRUNCATED_OCTETS = 256,
     /* Blocks around packets, of those that are put at once. */
     BLOCKS_ROOM = 4096,
 
@@ -73,13 +73,21 @@ bool rnic_capture_begin(RnicCapture *c, size_t octets)
     return rnic_capture_writer_reserve(c->writer, octets) != NULL;
 }
 
-/* The virtual clock: a test can hold it. */
+/* The guest's clock: what the guest sees in a second is bounded, on any host. */
 static void capture_leak(RnicCapture *c)
 {
     int64_t now = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
 
     throttle_leak_bucket(&c->rate, MAX(now - c->rate_ns, 0));
     c->rate_ns = now;
+}
+
+/* What is beyond the rate does not count, so that it ends when the device is slow. */
+static void capture_account(RnicCapture *c, uint32_t octets)
+{
+    if (!throttle_compute_wait(&c->rate)) {
+        c->rate.level += octets;
+    }
 }
 
 bool rnic_capture_beyond_rate(RnicCapture *c)
@@ -91,22 +99,22 @@ bool rnic_capture_beyond_rate(RnicCapture *c)
     return throttle_compute_wait(&c->rate) > 0;
 }
 
-/* Fewer octets, and a comment that says so at the first one of a file. */
-static void capture_cut(RnicCapture *c, RnicPcapngPacket *p)
+/* A comment says so at the first one of a file that has none yet. */
+static void capture_truncate(RnicCapture *c, RnicPcapngPacket *p)
 {
-    p->captured = CUT_OCTETS;
-    if (!p->comment && c->cut_told != c->epoch) {
-        c->cut_told = c->epoch;
+    p->captured = TRUNCATED_OCTETS;
+    if (!p->comment && c->truncation_told != c->epoch) {
+        c->truncation_told = c->epoch;
         p->comment = "The device moves more than capture-rate: packets are cut "
                      "from here on, until it moves less";
     }
 }
 
 /*
- * A block for a packet of @original octets, with room for as much as is kept; @cut:
- * it is beyond the rate.
+ * A block for a packet of @original octets, with room for as much as is kept;
+ * @truncate: it is beyond the rate.
  */
-static uint8_t *capture_block(RnicCapture *c, RnicPcapngPacket *p, bool cut)
+static uint8_t *capture_block(RnicCapture *c, RnicPcapngPacket *p, bool truncate)
 {
     size_t size;
     uint8_t *block;
@@ -114,9 +122,9 @@ static uint8_t *capture_block(RnicCapture *c, RnicPcapngPacket *p, bool cut)
     p->ns = qemu_clock_get_ns(QEMU_CLOCK_HOST);
     p->captured = c->running.snaplen ? MIN(p->original, c->running.snaplen)
                                      : p->original;
-    cut = cut && p->captured > CUT_OCTETS;
-    if (cut) {
-        capture_cut(c, p);
+    truncate = truncate && p->captured > TRUNCATED_OCTETS;
+    if (truncate) {
+        capture_truncate(c, p);
     }
     size = rnic_pcapng_packet_size(p);
     block = rnic_capture_writer_reserve(c->writer, size);
@@ -126,8 +134,8 @@ static uint8_t *capture_block(RnicCapture *c, RnicPcapngPacket *p, bool cut)
         return NULL;
     }
     rnic_pcapng_packet(block, p);
-    c->counts.cut += cut;
-    c->rate.level += p->captured;
+    c->counts.truncated += truncate;
+    capture_account(c, p->captured);
     c->file_octets += size;
     return block;
 }
@@ -157,7 +165,7 @@ void rnic_capture_put(RnicCapture *c, const RnicCapturePacket *p)
         .way = p->way,
         .comment = p->comment,
     };
-    uint8_t *start = capture_block(c, &block, p->cut);
+    uint8_t *start = capture_block(c, &block, p->truncated);
     uint8_t *out, *end;
 
     if (!start) {
@@ -266,7 +274,8 @@ static RnicCaptureWriter *capture_detach(RnicCapture *c,
         rnic_tap_end(tap);
     }
     *counts = c->counts;
-    trace_rnic_capture_end(counts->received, counts->dropped);
+    trace_rnic_capture_end(counts->received, counts->dropped,
+                           counts->truncated);
     return g_steal_pointer(&c->writer);
 }
 

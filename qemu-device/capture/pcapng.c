@@ -162,7 +162,7 @@ void rnic_pcapng_packet(uint8_t *out, const RnicPcapngPacket *p)
 }
 
 size_t rnic_pcapng_statistics(uint8_t *out, uint64_t ns, uint64_t received,
-                              uint64_t dropped, uint64_t cut)
+                              uint64_t dropped, uint64_t truncated)
 {
     char text[64];
     size_t at = 20;
@@ -170,11 +170,11 @@ size_t rnic_pcapng_statistics(uint8_t *out, uint64_t ns, uint64_t received,
     stl_le_p(out + 8, 0);
     stl_le_p(out + 12, ns >> 32);
     stl_le_p(out + 16, (uint32_t)ns);
-    if (cut) {
+    if (truncated) {
         at += pcapng_option(out + at, OPTION_COMMENT, text,
                             snprintf(text, sizeof(text),
-                                     "capture-rate: %" PRIu64
-                                     " packets are cut", cut));
+                                     "capture-rate: packets cut: %" PRIu64,
+                                     truncated));
     }
     at += pcapng_option64(out + at, OPTION_RECEIVED, received);
     at += pcapng_option64(out + at, OPTION_DROPPED, dropped);

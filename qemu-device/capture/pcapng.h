@@ -59,6 +59,6 @@ void rnic_pcapng_packet(uint8_t *out, const RnicPcapngPacket *p);
  * RNIC_PCAPNG_STATISTICS_MAX.
  */
 size_t rnic_pcapng_statistics(uint8_t *out, uint64_t ns, uint64_t received,
-                              uint64_t dropped, uint64_t cut);
+                              uint64_t dropped, uint64_t truncated);
 
 #endif /* HW_RNIC_CAPTURE_PCAPNG_H */

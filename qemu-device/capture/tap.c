@@ -206,7 +206,8 @@ typedef struct TapCut {
     size_t start;               /* of the segment, in iov */
     ssize_t unit;               /* of the segment, where the last unit began */
     bool begins;                /* the segment begins with a unit */
-    bool beyond_rate;           /* the packets are cut */
+    bool fpdus;                 /* it has nothing but FPDUs */
+    bool beyond_rate;           /* FPDUs' packets are truncated */
 } TapCut;
 
 /* In a file that is not the connection's first one, no FPDU has begun yet. */
@@ -247,7 +248,7 @@ static void tap_put_segment(TapCut *cut, size_t len)
         p.comment = tap_missing_comment(tap, cut->sent, comment,
                                         sizeof(comment));
         p.packet.payload_len = len;
-        p.cut = cut->beyond_rate;
+        p.truncated = cut->beyond_rate && cut->fpdus;
         p.head = way->carry;
         p.head_len = way->carry_len;
         p.iov = cut->iov;
@@ -262,6 +263,7 @@ static void tap_put_segment(TapCut *cut, size_t len)
     way->carry_len = 0;
     cut->unit = cut->unit >= (ssize_t)len ? cut->unit - (ssize_t)len : NO_UNIT;
     cut->begins = cut->unit == 0;
+    cut->fpdus = way->fpdus.phase == RNIC_FPDUS_FPDUS;
 }
 
 /* What is longer than a segment may be is cut, before a unit if it can be. */
@@ -314,6 +316,7 @@ static void tap_segments(RnicTap *tap, bool sent, const struct iovec *iov,
     TapCut cut = {
         .tap = tap, .sent = sent, .iov = iov, .count = count, .start = at,
         .unit = way->carry_len ? 0 : NO_UNIT, .begins = way->carry_len > 0,
+        .fpdus = way->fpdus.phase == RNIC_FPDUS_FPDUS,
         .beyond_rate = beyond_rate,
     };
 

@@ -81,9 +81,9 @@ struct RnicCapture {
     uint64_t file_octets;       /* of this one */
     RnicCaptureCounts counts;
     RnicCaptureTarget running;  /* without the file's name */
-    LeakyBucket rate;           /* octets of the packets in the file */
-    int64_t rate_ns;            /* virtual clock: when it leaked last */
-    uint32_t cut_told;          /* the epoch of the file that says it */
+    LeakyBucket rate;           /* octets that the file has had while within it */
+    int64_t rate_ns;            /* guest's clock: when it leaked last */
+    uint32_t truncation_told;   /* the epoch of the file that says it */
 
     char *file;                 /* the properties; main loop, as the rest */
     uint32_t snaplen;
@@ -110,7 +110,7 @@ typedef struct RnicCapturePacket {
     RnicPacket packet;
     RnicPcapngWay way;
     const char *comment;
-    bool cut;                   /* to its headers, since it is beyond the rate */
+    bool truncated;             /* since it is beyond the rate */
     const uint8_t *head;
     size_t head_len;
     const struct iovec *iov;
@@ -120,7 +120,7 @@ typedef struct RnicCapturePacket {
 
 /*
  * The device moves more than the file may cost: copies of all octets would take the
- * processors from the streams.
+ * processors from the streams.  FPDUs are to be truncated.
  */
 bool rnic_capture_beyond_rate(RnicCapture *c);
 

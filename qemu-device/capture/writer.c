@@ -75,7 +75,7 @@ struct RnicCaptureWriter {
     uint32_t snaplen;
     bool ring;
     uint32_t files;
-    RnicCaptureCounts left_out; /* packets at the end, of the last file */
+    RnicCaptureCounts left_out; /* at the end: what is added to the last file's */
 };
 
 /* ------------------------------------------------------------- the thread */
@@ -165,7 +165,7 @@ static void writer_put_counts(RnicCaptureWriter *w,
                rnic_pcapng_statistics(block,
                                       qemu_clock_get_ns(QEMU_CLOCK_HOST),
                                       counts->received, counts->dropped,
-                                      counts->cut));
+                                      counts->truncated));
 }
 
 /*
@@ -255,6 +255,15 @@ static size_t writer_take(RnicCaptureWriter *w, uint64_t tail, size_t len)
     }
 }
 
+/* By the rate, not by the snap length. */
+static bool writer_is_truncated(const RnicCaptureWriter *w, const uint8_t *block)
+{
+    uint32_t captured = ldl_le_p(block + RNIC_PCAPNG_AT_CAPTURED);
+    uint32_t original = ldl_le_p(block + RNIC_PCAPNG_AT_ORIGINAL);
+
+    return captured < (w->snaplen ? MIN(w->snaplen, original) : original);
+}
+
 /* The same, but nothing goes to the file: its statistics have to say so. */
 static size_t writer_leave_out(RnicCaptureWriter *w, uint64_t tail)
 {
@@ -270,9 +279,11 @@ static size_t writer_leave_out(RnicCaptureWriter *w, uint64_t tail)
         memcpy(&counts, from + 8, sizeof(counts));
         w->left_out.received += counts.received;
         w->left_out.dropped += counts.dropped;
+        w->left_out.truncated += counts.truncated;
         return NEXT_FILE_LEN;
     default:
         w->left_out.dropped++;
+        w->left_out.truncated -= writer_is_truncated(w, from);
         return ldl_le_p(from + RNIC_PCAPNG_AT_LENGTH);
     }
 }
@@ -354,6 +365,7 @@ static void writer_finish(RnicCaptureWriter *w)
 
     counts.received += w->left_out.received;
     counts.dropped += w->left_out.dropped;
+    counts.truncated += w->left_out.truncated;
     writer_put_counts(w, &counts);
     if (w->left_out.dropped && !w->failed) {
         warn_report("capture: %s has not been written in time; the statistics "

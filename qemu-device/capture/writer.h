@@ -26,7 +26,7 @@ typedef struct RnicCaptureTarget {
 typedef struct RnicCaptureCounts {
     uint64_t received;          /* packets */
     uint64_t dropped;           /* of them */
-    uint64_t cut;               /* of those in the file, by the rate */
+    uint64_t truncated;         /* of those in the file, by the rate */
 } RnicCaptureCounts;
 
 /*

@@ -312,7 +312,7 @@ RnicSendWork *rnic_sq_current_read(RnicQp *qp);
 bool rnic_sq_is_atomic(const RnicSendWork *work);
 /* It is complete: all of the Read is placed, its last segment came to TO @to. */
 void rnic_sq_read_done(RnicQp *qp, uint64_t to);
-/* Its memory has gone: it ends with @status, and the QP is terminated. */
+/* It cannot be placed: it ends with @status, not SUCCESS, and the QP is terminated. */
 void rnic_sq_read_failed(RnicQp *qp, enum rnic_wc_status status);
 /* An atomic is complete: place the word as it was before. */
 void rnic_sq_atomic_done(RnicQp *qp, uint64_t original);

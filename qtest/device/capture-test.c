@@ -555,13 +555,14 @@ static RateCount count_rate(const CaptureFile *file, const GByteArray *got,
 }
 
 /*
- * The tenth of a second's octets is kept at once, and the virtual clock gives room for
- * more. What is beyond has its headers in the file, and the file says so.
+ * The tenth of a second's octets is kept at once, and a second of the guest's clock gives
+ * room for more, though the headers alone of what was beyond are more than a second's
+ * octets. What is beyond has its headers in the file, and the file says so.
  */
 static void test_rate(void)
 {
     Capture capture = capture_new();
-    g_autofree char *properties = capturing(&capture, ",capture-rate=1M");
+    g_autofree char *properties = capturing(&capture, ",capture-rate=1M,mulpdu=512");
     Connection *c = connection_new(&(ConnectionOptions) {
         .properties = properties });
     CaptureFile *file;
@@ -578,7 +579,7 @@ static void test_rate(void)
     rnic_pass_time(c->r, 1);
     send_out(c, 41, 50000);
     end_behind_sends(c);
-    file = capture_file_read(capture.path);
+    file = capture_file_read_cut(capture.path);
     g_assert_true(file->complete);
     g_assert_cmpuint(file->dropped, ==, 0);
     g_assert_cmpuint(capture_comments(file, "moves more than capture-rate"), ==,
@@ -891,6 +892,25 @@ static void test_full(void)
 
 /* ------------------------------------------------------------- what is refused */
 
+/* @why: a part of the error; NULL: it is taken. */
+static void check_number(Rnic *r, const char *property, int64_t value,
+                         const char *why)
+{
+    QDict *answer = qtest_qmp(r->qts, "{ 'execute': 'qom-set', 'arguments': { "
+                              "'path': '/machine/peripheral/nic', "
+                              "'property': %s, 'value': %" PRId64 " } }",
+                              property, value);
+
+    if (why) {
+        g_autofree char *text = error_of(answer);
+
+        g_assert_nonnull(strstr(text, why));
+    } else {
+        g_assert_true(qdict_haskey(answer, "return"));
+        qobject_unref(answer);
+    }
+}
+
 static void check_refused(Rnic *r, const char *file, const char *why)
 {
     g_autofree char *text = error_of(try_set(r, "capture", file));
@@ -908,7 +928,6 @@ static void test_refused(void)
     g_autofree char *link_path = g_build_filename(capture.directory, "link",
                                                   NULL);
     g_autofree char *hard = g_build_filename(capture.directory, "hard", NULL);
-    g_autofree char *why = NULL;
     Rnic *r = rnic_boot_up(",id=nic,addr=4");
     struct stat st;
     int fd;
@@ -929,10 +948,11 @@ static void test_refused(void)
     g_assert_cmpint(qemu_lock_fd(fd, 0, 0, true), ==, 0);
     check_refused(r, capture.path, "in use by another capture");
     close(fd);
-    why = error_of(qtest_qmp(r->qts, "{ 'execute': 'qom-set', 'arguments': { "
-                             "'path': '/machine/peripheral/nic', 'property': "
-                             "'capture-snaplen', 'value': 127 } }"));
-    g_assert_nonnull(strstr(why, "128"));
+    check_number(r, "capture-snaplen", 127, "128");
+    check_number(r, "capture-rate", 1, "1048576");
+    check_number(r, "capture-rate", MIB - 1, "1048576");
+    check_number(r, "capture-rate", 0, NULL);
+    check_number(r, "capture-rate", MIB, NULL);
     /* After all this it works. A file that was there is nobody else's now. */
     set_file(r, capture.path);
     g_assert_cmpint(stat(capture.path, &st), ==, 0);

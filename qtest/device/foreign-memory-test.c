@@ -657,6 +657,126 @@ static void test_region_in_registers(void)
     rnic_shows("V9.5.2-4");
 }
 
+/* The first 8 octets are for RAM, the others for registers. */
+static void half_reachable(const Connection *c, const RnicMr *registers,
+                           struct rnic_sge *sge)
+{
+    sge[0] = rnic_sge(&c->mr, 0, 8);
+    sge[1] = rnic_sge(registers, RNIC_REG_TEST32, 8);
+}
+
+static const uint8_t halves[16] = "octets,more octe";
+
+static void put_half(Connection *c, unsigned half)
+{
+    WireSegment segment = {
+        .last = half == 1, .ddp_version = 1, .rdmap_version = 1,
+        .opcode = WIRE_SEND, .msn = 1, .mo = half * 8,
+        .payload = halves + half * 8, .length = 8,
+    };
+
+    wire_put_segment(c->peer, &segment);
+}
+
+static void expect_first_half(Connection *c)
+{
+    uint8_t got[8];
+
+    connection_peek(c, 0, got, sizeof(got));
+    g_assert_cmpmem(got, sizeof(got), halves, sizeof(got));
+}
+
+/* The second FPDU of a Send cannot be placed: one CQE says so, the other WR is flushed. */
+static void test_second_half_of_send(void)
+{
+    World *w = world_new();
+    Connection base = { .r = w->r };
+    RnicSrqInit init = rnic_srq_default(w->r);
+    RnicSrq srq;
+
+    rnic_create_srq(w->r, &srq, &init);
+    for (int shared = 0; shared < 2; shared++) {
+        ConnectionOptions options = { .srq = shared ? &srq : NULL };
+        Connection *c = connection_prepare_second(&base, &options);
+        struct rnic_sge sge[2];
+        RnicMr registers;
+
+        register_page(w, &registers, w->other->registers.addr);
+        half_reachable(c, &registers, sge);
+        connection_establish(c, NULL);
+        for (uint64_t id = 1; id <= 2; id++) {
+            if (shared) {
+                rnic_post_srq_recv(w->r, &srq, id, 2, sge);
+            } else {
+                rnic_post_recv(w->r, &c->qp, id, 2, sge);
+            }
+        }
+        put_half(c, 0);
+        rnic_settle(w->r);
+        rnic_expect_no_cqe(w->r, &c->recv_cq);
+        expect_first_half(c);
+        put_half(c, 1);
+        rnic_expect_cqe(w->r, &c->recv_cq, 1, RNIC_WC_QP_CATASTROPHIC);
+        wire_expect_terminate(c->peer, 0x0000);
+        wire_shutdown(c->peer);
+        if (!shared) {
+            rnic_expect_cqe(w->r, &c->recv_cq, 2, RNIC_WC_FLUSHED);
+        }
+        rnic_wait_qp_state(w->r, &c->qp, RNIC_QPS_ERROR);
+        rnic_expect_no_cqe(w->r, &c->recv_cq);
+        rnic_expect_no_async(w->r);
+        connection_drain_events(c);
+        connection_free_second(c);
+    }
+    rnic_assert_alive(w->r);
+    world_free(w);
+    rnic_shows("V9.5.2-4");
+}
+
+/* The second of a Read's sinks: the whole WR has one CQE, those behind it are flushed. */
+static void test_second_sink_of_read(void)
+{
+    World *w = world_new();
+    Connection base = { .r = w->r };
+    ConnectionOptions options = {
+        .enables = RNIC_QP_ENABLE_READ | RNIC_QP_ENABLE_WRITE |
+                   RNIC_QP_READ_LIST };
+    Connection *c = connection_prepare_second(&base, &options);
+    RnicWr wr = connection_wr(c, RNIC_SQ_RDMA_READ, 1, 0, 0);
+    RnicMr registers;
+    WireRead read[3];
+    uint8_t got[8];
+
+    register_page(w, &registers, w->other->registers.addr);
+    half_reachable(c, &registers, wr.sge);
+    wr.num_sge = 2;
+    connection_establish(c, NULL);
+    rnic_post_send(w->r, &c->qp, &wr);
+    connection_post(c, RNIC_SQ_RDMA_READ, 2, 64, 8);
+    connection_post(c, RNIC_SQ_SEND, 3, 0, 8);
+    for (uint32_t i = 0; i < 3; i++) {
+        wire_get_read_request(c->peer, i + 1, &read[i]);
+    }
+    wire_get_send(c->peer, WIRE_SEND, 1, got, sizeof(got));
+    for (int half = 0; half < 2; half++) {
+        wire_put_read_response(c->peer, read[half].sink_stag, read[half].sink_to,
+                               halves + half * 8, 8);
+    }
+    rnic_expect_cqe(w->r, &c->send_cq, 1, RNIC_WC_QP_CATASTROPHIC);
+    rnic_expect_cqe(w->r, &c->send_cq, 2, RNIC_WC_FLUSHED);
+    wire_expect_terminate(c->peer, 0x0000);
+    wire_shutdown(c->peer);
+    rnic_expect_cqe(w->r, &c->send_cq, 3, RNIC_WC_FLUSHED);
+    expect_first_half(c);
+    rnic_wait_qp_state(w->r, &c->qp, RNIC_QPS_ERROR);
+    rnic_expect_no_cqe(w->r, &c->send_cq);
+    rnic_expect_no_async(w->r);
+    connection_drain_events(c);
+    connection_free_second(c);
+    world_free(w);
+    rnic_shows("V9.5.2-4");
+}
+
 /* A page list may be in ROM, and nowhere else that is not RAM. */
 static void test_page_lists(void)
 {
@@ -699,6 +819,10 @@ int main(int argc, char **argv)
     qtest_add_func("rnic/queues-in-rom/region", test_region_in_rom);
     qtest_add_func("rnic/queues-in-registers/region",
                    test_region_in_registers);
+    qtest_add_func("rnic/queues-in-registers/second-half-of-send",
+                   test_second_half_of_send);
+    qtest_add_func("rnic/queues-in-registers/second-sink-of-read",
+                   test_second_sink_of_read);
     qtest_add_func("rnic/queues-in-rom/page-lists", test_page_lists);
     return g_test_run();
 }

@@ -111,6 +111,7 @@ void rnic_capture_put(RnicCapture *c, const RnicCapturePacket *p)
     must(rnic_packet_headers(&p->packet, headers) <= sizeof(headers));
     must(p->packet.payload_len <= sizeof(out));
     must(p->head_len <= p->packet.payload_len);
+    must(!p->truncated || beyond_rate);
     must(!p->comment || strlen(p->comment) < RNIC_PCAPNG_COMMENT_MAX);
     if (p->head_len) {
         memcpy(out, p->head, p->head_len);

@@ -133,7 +133,7 @@ static void read_packet(CaptureFile *file, const uint8_t *block, size_t length)
 static void read_statistics(CaptureFile *file, const uint8_t *block,
                             size_t length)
 {
-    g_autofree char *cut = g_strdup_printf("capture-rate: %u packets are cut",
+    g_autofree char *cut = g_strdup_printf("capture-rate: packets cut: %u",
                                            file->cut);
     const uint8_t *option;
     uint16_t size;
@@ -227,6 +227,14 @@ CaptureFile *capture_file_parse(const uint8_t *octets, size_t length)
 }
 
 CaptureFile *capture_file_read(const char *path)
+{
+    CaptureFile *file = capture_file_read_cut(path);
+
+    g_assert_cmpuint(file->cut, ==, 0);
+    return file;
+}
+
+CaptureFile *capture_file_read_cut(const char *path)
 {
     g_autofree char *octets = NULL;
     gsize length;

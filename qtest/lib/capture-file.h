@@ -44,7 +44,9 @@ typedef struct CaptureFile {
     unsigned cut;               /* packets, by capture-rate */
 } CaptureFile;
 
+/* Fails the test, too, if packets are cut by capture-rate. */
 CaptureFile *capture_file_read(const char *path);
+CaptureFile *capture_file_read_cut(const char *path);
 /* The same of octets that came by another way. */
 CaptureFile *capture_file_parse(const uint8_t *octets, size_t length);
 void capture_file_free(CaptureFile *file);

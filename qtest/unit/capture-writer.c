@@ -25,6 +25,7 @@ enum {
     PIPE = 65536,               /* octets in a pipe that nobody reads */
     LIMIT_MS = 60 * 1000,
 
+    OPTION_COMMENT = 1,
     BLOCK_STATISTICS = 5,
     BLOCK_PACKET = 6,
 };
@@ -100,9 +101,10 @@ static int pipe_of(int *reader)
 }
 
 /* Packets until the buffer is full, or @count. Returns how many. */
-static unsigned fill(RnicCaptureWriter *w, unsigned count)
+static unsigned fill_with(RnicCaptureWriter *w, unsigned count,
+                          uint32_t original)
 {
-    RnicPcapngPacket p = { .captured = FRAME, .original = FRAME };
+    RnicPcapngPacket p = { .captured = FRAME, .original = original };
     size_t size = rnic_pcapng_packet_size(&p);
     unsigned n;
 
@@ -117,6 +119,11 @@ static unsigned fill(RnicCaptureWriter *w, unsigned count)
         rnic_capture_writer_commit(w, size);
     }
     return n;
+}
+
+static unsigned fill(RnicCaptureWriter *w, unsigned count)
+{
+    return fill_with(w, count, FRAME);
 }
 
 /* ---------------------------------------------------------------- a reader */
@@ -160,7 +167,24 @@ static void reader_end(Reader *r)
 typedef struct Found {
     unsigned packets;
     uint64_t received, dropped;
+    unsigned truncated;
+    unsigned told;              /* how many of them, by the comment */
 } Found;
+
+/* The comment, if there is one, comes first. */
+static void look_at_statistics(Found *found, const uint8_t *option)
+{
+    if (lduw_le_p(option) == OPTION_COMMENT) {
+        uint16_t size = lduw_le_p(option + 2);
+        g_autofree char *text = g_strndup((const char *)option + 4, size);
+
+        g_assert_cmpint(sscanf(text, "capture-rate: packets cut: %u",
+                               &found->told), ==, 1);
+        option += 4 + ROUND_UP(size, 4);
+    }
+    found->received = ldq_le_p(option + 4);
+    found->dropped = ldq_le_p(option + 16);
+}
 
 /* @octets are whole blocks, and the last ones are the statistics. */
 static Found look(const GByteArray *octets)
@@ -179,9 +203,10 @@ static Found look(const GByteArray *octets)
         g_assert_cmpuint(len, <=, octets->len - at);
         g_assert_cmpuint(ldl_le_p(block + len - 4), ==, len);
         found.packets += type == BLOCK_PACKET;
+        found.truncated += type == BLOCK_PACKET &&
+                           ldl_le_p(block + 20) < ldl_le_p(block + 24);
         if (type == BLOCK_STATISTICS) {
-            found.received = ldq_le_p(block + 24);
-            found.dropped = ldq_le_p(block + 36);
+            look_at_statistics(&found, block + 20);
         }
     }
     g_assert_cmphex(type, ==, BLOCK_STATISTICS);
@@ -271,6 +296,33 @@ static void test_limit(void)
     g_byte_array_unref(reader.octets);
 }
 
+/* The next file never begins: what is cut of both counts, if it is in this one. */
+static void test_limit_of_ring(void)
+{
+    RnicCaptureCounts counts = { };
+    RnicCaptureWriter *w;
+    Reader reader;
+    Found found;
+    int fd;
+
+    w = begin(pipe_of(&fd), 4 << 20, &error_abort);
+    counts.received = fill(w, 100) + fill_with(w, 400, FRAME + 1);
+    counts.truncated = 400;
+    g_assert_true(rnic_capture_writer_next_file(w, &counts));
+    counts.received = fill_with(w, 400, FRAME + 1);
+    reader_start(&reader, fd, 20000);
+    rnic_capture_writer_end(w, &counts, 100);
+    g_assert_cmpuint(qatomic_read(&reader.count), <, 900 * FRAME / 2);
+    qatomic_set(&reader.pause_us, 0);
+    reader_end(&reader);
+    found = look(reader.octets);
+    g_assert_cmpuint(found.truncated, <, 400);
+    g_assert_cmpuint(found.told, ==, found.truncated);
+    g_assert_cmpuint(found.received, ==, 900);
+    g_assert_cmpuint(found.packets + found.dropped, ==, 900);
+    g_byte_array_unref(reader.octets);
+}
+
 /* Nobody reads: the caller waits for a moment only, whatever its limit is. */
 static void test_stuck(void)
 {
@@ -353,6 +405,7 @@ int main(int argc, char **argv)
     g_test_add_func("/capture/writer/refused", test_refused);
     g_test_add_func("/capture/writer/slow", test_slow);
     g_test_add_func("/capture/writer/limit", test_limit);
+    g_test_add_func("/capture/writer/limit-of-ring", test_limit_of_ring);
     g_test_add_func("/capture/writer/stuck", test_stuck);
     g_test_add_func("/capture/writer/file-size-limit", test_file_size_limit);
     g_test_add_func("/capture/writer/next-file", test_next_file);

@@ -96,11 +96,10 @@ static void test_statistics(void)
         "34000000");
     g_autoptr(GByteArray) want_cut = hex(
         /* The same with opt_comment in front of them. */
-        "05000000 58000000 00000000 44332211 88776655"
-        "0100 1f00 636170747572652d726174653a 20 39 20 7061636b657473 20"
-        "617265 20 637574 00"
+        "05000000 54000000 00000000 44332211 88776655"
+        "0100 1c00 636170747572652d726174653a 20 7061636b657473 20 6375743a 20 39"
         "0400 0800 0700000000000000 0500 0800 0200000000000000 0000 0000"
-        "58000000");
+        "54000000");
     uint8_t out[RNIC_PCAPNG_STATISTICS_MAX];
 
     assert_octets(out, rnic_pcapng_statistics(out, 0x1122334455667788, 7, 2, 0),

@@ -54,6 +54,7 @@ class Guest:
                   "RNIC_NAMES": " ".join(self.run.names),
                   "RNIC_KERNEL": self.run.kernel.name,
                   "RNIC_PATIENCE": self.run.kernel.patience,
+                  "RNIC_SLOWNESS": self.run.kernel.slowness,
                   "RNIC_HOST_NET": self.run.host_nets[0]}
         lines = [f"export {k}='{v}'\n" for k, v in values.items()]
         for setting in self.run.options.env:

@@ -15,16 +15,17 @@ NAMES = ["debian", "debug"]
 
 class Kernel:
     """
-    patience: factor for all that a run waits for, on the host and, as
-    RNIC_PATIENCE, in the guests, the user's factor (--patience) included;
-    memory: factor for a guest's.
+    slowness: factor for times that are a promise: what the kernel and the capture
+    make slower; patience: the same for all else that a run waits for, on the host and
+    in the guests, the user's factor (--patience) included; memory: factor for a
+    guest's.
     """
 
     def __init__(self, name, image, captures, patience):
         self.name = name
         self.debug = name == "debug"
-        self.patience = (patience * (6 if self.debug else 1) *
-                         (2 if captures else 1))
+        self.slowness = (6 if self.debug else 1) * (2 if captures else 1)
+        self.patience = patience * self.slowness
         self.memory = 2 if self.debug else 1
         self.dir = paths.debug_kernel() if self.debug else image
 

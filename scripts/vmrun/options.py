@@ -102,7 +102,7 @@ def _run_options(parser):
                         "fd77::k (fd78::k on a second adapter)")
     parser.add_argument("--timeout", type=float, default=300, metavar="S",
                         help="kill everything after so many seconds (300)")
-    parser.add_argument("--patience", type=int, default=1, metavar="N",
+    parser.add_argument("--patience", type=_factor, default=1, metavar="N",
                         help="factor for --timeout and, as RNIC_PATIENCE, for "
                         "what the guests' scripts wait for: for a machine that "
                         "does other things too (1)")
@@ -125,6 +125,13 @@ def _run_options(parser):
     parser.add_argument("--allow-warnings", action="store_true",
                         help="a kernel warning in a guest is no failure")
     parser.add_argument("dir", metavar="DIR", help="directory of NAME.sh files")
+
+
+def _factor(text):
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError("at least 1")
+    return value
 
 
 def parse():

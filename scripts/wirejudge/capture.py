@@ -77,6 +77,10 @@ class Capture:
                                self.blocks.dropped or self.blocks.is_cut,
                                self.blocks.marked)
         self.doubtful = []          # frames, see below
+        if self.blocks.truncated:
+            self.faults.append(Fault(name, 0, None, None, f"{self.blocks.truncated} "
+                                     "packets are cut (capture-rate, -snaplen): it "
+                                     "cannot be judged"))
         for frame in source.frames():
             self._take(frame)
         self.streams.end()

@@ -23,12 +23,13 @@ MPA_MARKERS = 0x80
 
 class Blocks(typing.NamedTuple):
     """
-    is_cut: there are no statistics at the end. reused: some ports are, by a SYN. marked:
-    there are markers in some connection.
+    is_cut: there are no statistics at the end. truncated: packets of which not all is
+    there. reused: some ports are, by a SYN. marked: there are markers in some connection.
     """
 
     is_cut: bool
     dropped: int
+    truncated: int
     reused: bool
     marked: bool
 
@@ -96,11 +97,14 @@ def is_syn(octets, tcp):
 
 def read(octets):
     """Steps over all of a file's octets."""
-    end, cut, dropped = 0, True, 0
+    end, cut, dropped, truncated = 0, True, 0, 0
     for kind, at, end in blocks(octets):
         cut = kind != STATISTICS
         if kind == STATISTICS:
             dropped += _dropped(octets[at + 8:end - 4])
+        if kind == PACKET:
+            captured, original = struct.unpack_from("<II", octets, at + 20)
+            truncated += captured < original
     reused = marked = False
     seen = set()
     for tcp, source, target, start_up in packets(octets):
@@ -110,7 +114,7 @@ def read(octets):
             seen.add(ends)
         if start_up and octets[start_up + AT_MPA_FLAGS] & MPA_MARKERS:
             marked = True
-    return Blocks(cut or end != len(octets), dropped, reused, marked)
+    return Blocks(cut or end != len(octets), dropped, truncated, reused, marked)
 
 
 def ends(octets, numbers, count):

@@ -37,7 +37,7 @@ class Source:
     def __init__(self, path):
         self.path = path
         self.is_ours = pcapng.is_pcapng(path)
-        self.blocks = pcapng.Blocks(False, 0, False, False)
+        self.blocks = pcapng.Blocks(False, 0, 0, False, False)
         self.bad_crcs = []          # (frame's number, sender's address)
         self.ports = {}
         if self.is_ours:

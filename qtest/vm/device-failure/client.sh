@@ -25,7 +25,7 @@ fails_by() {
 	before=$(services_begun)
 	index=$(interface_index)
 	"$@"
-	eventually 10 is_back || { dmesg | tail -n 30; fail "$step: not back in 10 s"; }
+	within 10 is_back || { dmesg | tail -n 30; fail "$step: not back in 10 s"; }
 	same_interface "$step" "$index"
 	end_traffic "$step"
 	over "$step"
