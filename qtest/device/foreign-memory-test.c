@@ -672,7 +672,7 @@ static void put_half(Connection *c, unsigned half)
     WireSegment segment = {
         .last = half == 1, .ddp_version = 1, .rdmap_version = 1,
         .opcode = WIRE_SEND, .msn = 1, .mo = half * 8,
-        .payload = halves + half * 8, .length = 8,
+        .payload = (void *)(halves + half * 8), .length = 8,
     };
 
     wire_put_segment(c->peer, &segment);
