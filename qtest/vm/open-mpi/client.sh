@@ -17,7 +17,7 @@ steps="ring allreduce"
 await listening
 sent=$(counter "$device" tx_octets)
 # shellcheck disable=SC2086
-timeout -k 5 120 mpirun --allow-run-as-root --host client:1,server:1 -np 2 \
+timeout -k 5 $((120 * RNIC_PATIENCE)) mpirun --allow-run-as-root --host client:1,server:1 -np 2 \
 	--prtemca plm_ssh_agent /mnt/run/agent --mca pml cm --mca mtl ofi \
 	--mca mtl_ofi_provider_include "verbs;ofi_rxm" --mca btl self \
 	-x UCX_MEM_MMAP_HOOK_MODE=none python3 /mnt/run/every-value.py $steps >/tmp/out 2>&1 || {
