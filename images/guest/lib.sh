@@ -50,19 +50,19 @@ await() {
 # eventually SECONDS COMMAND...: until COMMAND succeeds; the status says whether
 # it did.
 eventually() {
-	await_command $(($1 * ${RNIC_PATIENCE:-1})) "$@"
+	await_command "${RNIC_PATIENCE:-1}" "$@"
 }
 
 # within SECONDS COMMAND...: the same, where the time is what the driver promises: the
 # user's patience does not stretch it.
 within() {
-	await_command $(($1 * ${RNIC_SLOWNESS:-1})) "$@"
+	await_command "${RNIC_SLOWNESS:-1}" "$@"
 }
 
-# await_command SECONDS COMMAND...
+# await_command FACTOR SECONDS COMMAND...
 await_command() {
-	tries=$(($1 * 10))
-	shift
+	tries=$(($1 * $2 * 10))
+	shift 2
 	until "$@" >/dev/null 2>&1; do
 		tries=$((tries - 1))
 		if [ $tries -le 0 ]; then

@@ -894,6 +894,16 @@ static void test_modify_qp(void)
 
 /* ------------------------------------------------------------ registration */
 
+/* Four pages, of which number @bad is not at a page's boundary. */
+static void store_list(World *w, uint64_t list, int bad)
+{
+    for (int i = 0; i < 4; i++) {
+        uint64_t page = cpu_to_le64(w->buffer + i * 4096 + (i == bad));
+
+        rnic_mem_write(w->r, list + 8 * i, &page, 8);
+    }
+}
+
 static void test_register_refused(void)
 {
     World *w = world_new("");
@@ -933,7 +943,7 @@ static void test_register_refused(void)
                   RNIC_ST_UNSUPPORTED));
     }
 
-    /* Page addresses against the page size; the last of the list only. */
+    /* Page addresses against the page size, each of a list alone. */
     one.register_mr.pages = (struct rnic_page_list) {
         .addr = cpu_to_le64(w->buffer + 8), .count = cpu_to_le32(1),
         .level = RNIC_PAGE_LIST_INLINE, .page_shift = 12,
@@ -942,13 +952,11 @@ static void test_register_refused(void)
     g_assert_cmpuint(rnic_admin(w->r, &one, NULL), ==,
                      RNIC_ST_INVALID_PBL_ENTRY);
     bad_list = rnic_alloc(w->r, 64);
-    for (int i = 0; i < 4; i++) {
-        uint64_t page = cpu_to_le64(w->buffer + i * 4096 + (i == 3 ? 1 : 0));
-
-        rnic_mem_write(w->r, bad_list + 8 * i, &page, 8);
+    for (int bad = 0; bad < 4; bad++) {
+        store_list(w, bad_list, bad);
+        RUN(w, good_register_mr(w),
+            SPOIL(register_mr.pages.addr, bad_list, RNIC_ST_INVALID_PBL_ENTRY));
     }
-    RUN(w, good_register_mr(w),
-        SPOIL(register_mr.pages.addr, bad_list, RNIC_ST_INVALID_PBL_ENTRY));
 
     /* Zero based: VA is ignored. */
     zero_based.register_mr.access |= cpu_to_le32(RNIC_ACCESS_ZERO_BASED);

@@ -1275,7 +1275,21 @@ typedef struct BadResponse {
     uint32_t length;            /* of 100 asked for */
     bool last;
     uint16_t event, code;
+    uint32_t good;              /* octets of a segment before it, of these 100 */
 } BadResponse;
+
+/* The first @length octets of the response. */
+static void put_good_part(World *w, const WireRead *read, void *data,
+                          uint32_t length)
+{
+    WireSegment s = {
+        .opcode = WIRE_READ_RESPONSE, .tagged = true, .ddp_version = 1,
+        .rdmap_version = 1, .stag = read->sink_stag, .to = read->sink_to,
+        .length = length, .payload = data,
+    };
+
+    wire_put_segment(w->c->peer, &s);
+}
 
 static void test_bad_responses(void)
 {
@@ -1288,6 +1302,19 @@ static void test_bad_responses(void)
         { "too long, not last", 0, 0, 101, false, RNIC_AE_TAGGED_BASE_BOUNDS,
           0x1101 },
         { "too short", 0, 0, 99, true, RNIC_AE_TAGGED_BASE_BOUNDS, 0x1101 },
+        { "second, other stag", 1, 0, 60, true, RNIC_AE_TAGGED_INVALID_STAG,
+          0x1100, 40 },
+        { "second, gap", 0, 1, 59, true, RNIC_AE_TAGGED_BASE_BOUNDS, 0x1101, 40 },
+        { "second, again", 0, -40, 60, true, RNIC_AE_TAGGED_BASE_BOUNDS, 0x1101,
+          40 },
+        { "second, before", 0, -1, 60, true, RNIC_AE_TAGGED_BASE_BOUNDS, 0x1101,
+          40 },
+        { "second, too long", 0, 0, 61, true, RNIC_AE_TAGGED_BASE_BOUNDS, 0x1101,
+          40 },
+        { "second, too long, not last", 0, 0, 61, false,
+          RNIC_AE_TAGGED_BASE_BOUNDS, 0x1101, 40 },
+        { "second, too short", 0, 0, 59, true, RNIC_AE_TAGGED_BASE_BOUNDS, 0x1101,
+          40 },
     };
 
     for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
@@ -1310,9 +1337,13 @@ static void test_bad_responses(void)
             .opcode = WIRE_READ_RESPONSE, .tagged = true,
             .last = cases[i].last, .ddp_version = 1, .rdmap_version = 1,
             .stag = read.sink_stag + cases[i].stag_delta,
-            .to = read.sink_to + cases[i].to_delta,
+            .to = read.sink_to + cases[i].good + cases[i].to_delta,
             .length = cases[i].length, .payload = data,
         };
+        if (cases[i].good) {
+            memset(canary + 100, 0x44, cases[i].good);
+            put_good_part(&w, &read, canary + 100, cases[i].good);
+        }
         put_bad(&w, &s);
         t = wire_expect_terminate(w.c->peer, cases[i].code);
         g_assert_cmphex(t.flags, ==, MD);

@@ -1079,11 +1079,26 @@ SPOIL(fr_no_remote)
     wqe->args.stag = cpu_to_le32(alloc_stag(c->r, c->r->pd, 4, 0, false));
 }
 
-SPOIL(fr_entry)
+static void spoil_entry(Connection *c, FastRegister *wqe, unsigned entry)
 {
     uint64_t bad = cpu_to_le64(c->mr.bus + 8);
 
-    rnic_mem_write(c->r, le64_to_cpu(wqe->args.pages.addr) + 24, &bad, 8);
+    rnic_mem_write(c->r, le64_to_cpu(wqe->args.pages.addr) + 8 * entry, &bad, 8);
+}
+
+SPOIL(fr_first_entry)
+{
+    spoil_entry(c, wqe, 0);
+}
+
+SPOIL(fr_third_entry)
+{
+    spoil_entry(c, wqe, 2);
+}
+
+SPOIL(fr_last_entry)
+{
+    spoil_entry(c, wqe, 3);
 }
 
 static void check_fast_register_errors(void)
@@ -1103,7 +1118,9 @@ static void check_fast_register_errors(void)
         { "length behind an offset", fr_length_behind_offset,
           RNIC_WC_INVALID_REGISTER_LENGTH },
         { "va", fr_va, RNIC_WC_INVALID_VA },
-        { "entry", fr_entry, RNIC_WC_INVALID_PBL_ENTRY },
+        { "first entry", fr_first_entry, RNIC_WC_INVALID_PBL_ENTRY },
+        { "third entry", fr_third_entry, RNIC_WC_INVALID_PBL_ENTRY },
+        { "last entry", fr_last_entry, RNIC_WC_INVALID_PBL_ENTRY },
         { "nowhere", fr_nowhere, RNIC_WC_QP_CATASTROPHIC },
         { "units", fr_units, RNIC_WC_INVALID_WQE },
     };

@@ -687,6 +687,41 @@ static void check_receive_rights(void)
     }
 }
 
+/* Of two SGEs the first is good. */
+static void second_sge(World *w, RnicWr *wr, struct rnic_sge sge)
+{
+    wr->num_sge = 2;
+    wr->sge[0] = rnic_sge(&w->c->mr, 64, 4);
+    wr->sge[1] = sge;
+}
+
+SPOIL(second_behind)
+{
+    second_sge(w, wr, rnic_sge(&w->c->mr, CONNECTION_MR_SIZE - 3, 4));
+}
+
+SPOIL(second_read_only)
+{
+    second_sge(w, wr, rnic_sge(&w->read_only, 0, 4));
+}
+
+SPOIL(second_foreign)
+{
+    second_sge(w, wr, rnic_sge(&w->foreign, 0, 4));
+}
+
+SPOIL(second_wraps)
+{
+    second_sge(w, wr, rnic_sge(&w->c->mr, 0, 4));
+    wr->sge[1].to = cpu_to_le64(~0ULL - 2);
+}
+
+SPOIL(second_unknown)
+{
+    second_sge(w, wr, rnic_sge(&w->c->mr, 0, 4));
+    wr->sge[1].stag = cpu_to_le32(0xdeadbe00);
+}
+
 static void test_receive_errors(void)
 {
     static const struct {
@@ -703,6 +738,11 @@ static void test_receive_errors(void)
         { "before", sge_before, RNIC_WC_BASE_BOUNDS },
         { "behind", sge_behind, RNIC_WC_BASE_BOUNDS },
         { "wraps", sge_wraps, RNIC_WC_WRAP },
+        { "second behind", second_behind, RNIC_WC_BASE_BOUNDS },
+        { "second read only", second_read_only, RNIC_WC_ACCESS_VIOLATION },
+        { "second foreign", second_foreign, RNIC_WC_INVALID_PD },
+        { "second wraps", second_wraps, RNIC_WC_WRAP },
+        { "second unknown", second_unknown, RNIC_WC_INVALID_STAG },
         { "sges", five_sges, RNIC_WC_INVALID_WQE },
     };
     World w;

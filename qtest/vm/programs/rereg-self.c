@@ -9,6 +9,7 @@
  * to it without a pause.
  */
 
+#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,7 +67,8 @@ static bool granted(int right)
 static struct target whole(uint32_t rkey)
 {
 	return (struct target) {
-		.addr = (uintptr_t)memories[memory_now].start,
+		.addr = rights_now & IBV_ACCESS_ZERO_BASED ?
+			0 : (uintptr_t)memories[memory_now].start,
 		.length = memories[memory_now].length,
 		.rkey = rkey,
 	};
@@ -130,7 +132,10 @@ static const int rights[] = {
 	IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE,
 	IBV_ACCESS_REMOTE_READ,
 	0,
+	ALL_RIGHTS | IBV_ACCESS_ZERO_BASED,
 };
+
+#define NUMBER_OF_RIGHTS (sizeof(rights) / sizeof(rights[0]))
 
 static void reregister(int flags)
 {
@@ -142,7 +147,7 @@ static void reregister(int flags)
 	if (flags & IBV_REREG_MR_CHANGE_PD)
 		pd_now = !pd_now;
 	if (flags & IBV_REREG_MR_CHANGE_ACCESS)
-		rights_now = rights[rand_r(&seed) % 5];
+		rights_now = rights[rand_r(&seed) % NUMBER_OF_RIGHTS];
 	m = &memories[memory_now];
 	/* The library takes no rights unless they are to change. */
 	ret = ibv_rereg_mr(mr, flags, pds[pd_now], m->start, m->length,
@@ -157,9 +162,18 @@ static bool keeps_rkey(int flags)
 	return flags == IBV_REREG_MR_CHANGE_ACCESS;
 }
 
+/* Where the region would begin if its octets were counted from elsewhere. */
+static struct target other_base(void)
+{
+	struct target target = whole(mr->rkey);
+
+	target.addr = target.addr ? 0 : (uintptr_t)memories[memory_now].start;
+	return target;
+}
+
 static void run_form(int flags, uint32_t times)
 {
-	struct target stale, target;
+	struct target stale, target, other;
 	uint32_t i;
 
 	for (i = 0; i < times; i++) {
@@ -173,6 +187,9 @@ static void run_form(int flags, uint32_t times)
 		check_read(&target);
 		if (i % 4 == 0 && !keeps_rkey(flags))
 			refused(order_refused_write, &stale, "the old rkey");
+		other = other_base();
+		if (i % 4 == 1)
+			refused(order_refused_write, &other, "another base");
 	}
 	say("flags %d: %u reregistrations, %u connections so far", flags,
 	    times, connections);
@@ -290,11 +307,15 @@ static void expect_pinned(uint64_t kb, const char *when)
 		     (unsigned long long)pinned, (unsigned long long)kb);
 }
 
-static void fail_to_reregister(void *start, size_t length, const char *what)
+static void fail_to_reregister(void *start, size_t length, int error,
+			       const char *what)
 {
-	if (!ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, start,
-			  length, 0))
-		fail("ibv_rereg_mr takes %s", what);
+	int ret = ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, start,
+			       length, 0);
+
+	if (ret != IBV_REREG_MR_ERR_CMD || errno != error)
+		fail("ibv_rereg_mr of %s: %d (%m), not %d (%s)", what, ret,
+		     IBV_REREG_MR_ERR_CMD, strerror(error));
 }
 
 /*
@@ -320,13 +341,14 @@ static void run_failures(uint32_t times)
 		stale = whole(mr->rkey);
 		if (i % 2)
 			fail_to_reregister(memories[0].start, (size_t)1 << 50,
-					   "2^50 octets");
+					   EINVAL, "2^50 octets");
 		else
-			fail_to_reregister(hole, REGION, "memory without access");
+			fail_to_reregister(hole, REGION, EFAULT,
+					   "memory without access");
 		expect_pinned(pinned, "after a failure");
 		refused(order_refused_write, &stale, "the rkey of before");
 		fail_to_reregister(memories[0].start, memories[0].length,
-				   "a region that has gone");
+				   EINVAL, "a region that has gone");
 	}
 	if (ibv_dereg_mr(mr))
 		fail("ibv_dereg_mr of a region that has gone: %m");

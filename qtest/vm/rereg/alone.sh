@@ -21,3 +21,4 @@ wait $traffic || { cat /tmp/traffic; fail "the traffic beside"; }
 shows V7.2.2-4 V7.3.2.3-5 V7.3.2.3-7 V7.3.2.3-8 V7.3.2.3-9 V7.3.2.3-11 V7.3.2.3-12 \
 	V7.3.2.3-13 V7.9-5 V9.2.6.4-1 V9.2.6.5-1 V9.2.6.5-2 V9.2.6.5-5 V9.2.6.5-6 \
 	R8.1.1-5
+shows_driver V7.3.1.1-1 V9.2.6.5-5

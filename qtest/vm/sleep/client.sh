@@ -44,11 +44,9 @@ to_sleep() {
 		[ $asleep = yes ]
 }
 
+# The program host wakes it.
 suspend_to_memory() {
-	echo deep >/sys/power/mem_sleep || return
-	echo 0 >/sys/class/rtc/rtc0/wakealarm
-	echo +3 >/sys/class/rtc/rtc0/wakealarm
-	to_sleep mem
+	echo deep >/sys/power/mem_sleep && to_sleep mem
 }
 
 # Linux writes the image, reads it again, and goes on from it.
