@@ -234,7 +234,7 @@ static void write_in_segments(World *w, const Replacement *how)
 static void test_segments(void)
 {
     run(false, write_in_segments);
-    rnic_shows("V7.3.2.3-13");
+    rnic_shows("V7.3.2.3-13 V7.9-5");
 }
 
 /* One segment, of which half has come. */
@@ -264,7 +264,7 @@ static void write_of_one_segment(World *w, const Replacement *how)
 static void test_one_segment(void)
 {
     run(false, write_of_one_segment);
-    rnic_shows("V7.3.2.3-13");
+    rnic_shows("V7.3.2.3-13 V7.9-5");
 }
 
 /* Other rights, the same pages: nothing to tell old and new apart by. */
@@ -393,7 +393,7 @@ static void peer_reads(World *w, const Replacement *how)
 static void test_read(void)
 {
     run(true, peer_reads);
-    rnic_shows("V7.3.2.3-13");
+    rnic_shows("V7.3.2.3-13 V7.9-5");
 }
 
 /* A piece of the response, or the Terminate that takes its place: its code. */
@@ -473,7 +473,7 @@ static void response_in_segments(World *w, const Replacement *how)
 static void test_response(void)
 {
     run(true, response_in_segments);
-    rnic_shows("V7.3.2.3-13");
+    rnic_shows("V7.3.2.3-13 V7.9-5");
 }
 
 /* ------------------------------------------------------------ its own work */
@@ -529,7 +529,7 @@ static void test_own_work(void)
         stag_reconnect(w.c);
     }
     world_cleanup(&w);
-    rnic_shows("V9.2.6.4-2");
+    rnic_shows("V7.9-5 V9.2.6.4-2");
 }
 
 /* -------------------------------------------------------------------- load */
