@@ -253,6 +253,7 @@ typedef struct World {
     StagRegion page;            /* all things are over this page */
     StagRegion good_region;
     uint32_t good_window;
+    struct rnic_mr_attr region_attr;    /* of the good region, before the access */
     uint32_t reads;             /* requests since the stream began */
     uint32_t enables;
     unsigned cases, refused;
@@ -366,10 +367,12 @@ static void unmake(World *w, const Thing *t, const Made *made)
     }
 }
 
-static bool is_valid(World *w, const Thing *t, uint32_t stag)
+/* All that the device says of it; zero of what does not exist. */
+static struct rnic_mr_attr attr_of(World *w, const Thing *t, uint32_t stag)
 {
-    return (t->kind == WINDOW ? stag_query_mw(w->r, stag)
-                              : stag_query_mr(w->r, stag)).valid;
+    return !exists(t) ? (struct rnic_mr_attr) { }
+         : t->kind == WINDOW ? stag_query_mw(w->r, stag)
+                             : stag_query_mr(w->r, stag);
 }
 
 /* ---------------------------------------------------------- the accesses */
@@ -664,10 +667,27 @@ static void assert_zero_works(World *w)
     g_assert_cmpmem(got, 8, now, 8);
 }
 
+/* The QP is in Terminate; of the STag, and of what it was tried with, nothing changed. */
+static void assert_refused(World *w, const Thing *t, const Made *made,
+                           const struct rnic_mr_attr *as_made)
+{
+    struct rnic_mr_attr attr = attr_of(w, t, made->stag);
+
+    g_assert_cmpmem(&attr, sizeof(attr), as_made, sizeof(*as_made));
+    attr = stag_query_mr(w->r, w->good_region.stag);
+    g_assert_cmpmem(&attr, sizeof(attr), &w->region_attr,
+                    sizeof(w->region_attr));
+    attr = stag_query_mw(w->r, w->good_window);
+    g_assert_cmpint(attr.valid, ==, 0);
+    g_assert_cmphex(attr.mr_stag, ==, 0);
+    g_assert_cmpint(rnic_qp_state(w->r, &w->c->qp), ==, RNIC_QPS_TERMINATE);
+}
+
 static void run_case(World *w, const Thing *t, Access access,
                      uint32_t enables)
 {
     Verdict verdict = rule(t, access, enables);
+    struct rnic_mr_attr as_made;
     uint8_t now[8];
     Made made;
 
@@ -678,12 +698,14 @@ static void run_case(World *w, const Thing *t, Access access,
     set_enables(w, STAG_ENABLES);
     made = make(w, t);
     set_enables(w, enables);
+    as_made = attr_of(w, t, made.stag);
+    w->region_attr = stag_query_mr(w->r, w->good_region.stag);
     rnic_mem_write(w->r, w->page.bus[0], before, 8);
     run_access(w, t, &made, access, verdict);
     rnic_mem_read(w->r, w->page.bus[0], now, 8);
     g_assert_cmpmem(now, 8, placed(t, access, enables) ? after : before, 8);
     if (exists(t)) {
-        g_assert_cmpint(is_valid(w, t, made.stag), ==,
+        g_assert_cmpint(attr_of(w, t, made.stag).valid, ==,
                         valid_after(t, access, verdict));
     }
     if (t->kind == ZERO) {
@@ -698,6 +720,7 @@ static void run_case(World *w, const Thing *t, Access access,
         }
     }
     if (verdict != ALLOWED) {
+        assert_refused(w, t, &made, &as_made);
         renew(w);
         w->refused++;
     }
@@ -835,7 +858,7 @@ static void test_qp(void)
 {
     static const Access accesses[] = {
         SEND_SOURCE, PEER_WRITE, PEER_READ, READ_SINK, SEND_INVALIDATE,
-        FAST_REGISTER, BIND_OVER,
+        SEND_SE_INVALIDATE, FAST_REGISTER, BIND_OVER,
     };
     static const uint32_t enables[] = {
         RNIC_QP_ENABLE_READ, RNIC_QP_ENABLE_WRITE, 0,
