@@ -77,6 +77,16 @@ static void invalidate_ok(World *w, uint32_t stag)
     g_assert_cmpuint(stag_invalidate(w->c, stag), ==, RNIC_WC_SUCCESS);
 }
 
+static void assert_usable(World *w, const StagBind *bind)
+{
+    uint8_t got;
+
+    g_assert_cmpint(stag_query_mw(w->r, bind->mw).valid, ==, 1);
+    stag_peer_writes(w->c, bind->mw, bind->va, "u", 1);
+    stag_peer_reads(w->c, bind->mw, bind->va, &got, 1);
+    g_assert_cmphex(got, ==, 'u');
+}
+
 /* ------------------------------------------------- allocation and queries */
 
 static void test_alloc_query(void)
@@ -142,25 +152,58 @@ static void test_alloc_query(void)
 
 /* ------------------------------------------------------- bind and access */
 
+/* What QUERY_MW tells of a window that is bound to the usual 100 octets. */
+static void assert_bound(const World *w, const StagBind *bind, uint64_t base)
+{
+    struct rnic_mr_attr attr = stag_query_mw(w->r, w->mw);
+
+    g_assert_cmpint(attr.valid, ==, 1);
+    g_assert_cmphex(le32_to_cpu(attr.stag), ==, bind->mw);
+    g_assert_cmphex(le64_to_cpu(attr.va), ==, base);
+    g_assert_cmphex(le64_to_cpu(attr.length), ==, 100);
+    g_assert_cmphex(le32_to_cpu(attr.access), ==, bind->access);
+    g_assert_cmphex(le32_to_cpu(attr.mr_stag), ==, w->mr.stag);
+    g_assert_cmphex(le32_to_cpu(attr.qpn), ==, w->c->qp.number);
+    g_assert_cmpuint(bound_windows(w), ==, 1);
+}
+
+/* A Read of this side reaches out of the window as little as the peer does. */
+static void assert_sink_bounds(World *w, const StagBind *bind, uint64_t base)
+{
+    const uint64_t bad[] = { base + 93, base + 100, base - 1 };
+    RnicWr wr = { .opcode = RNIC_SQ_RDMA_READ, .num_sge = 1,
+                  .flags = RNIC_WQE_SIGNALED, .remote_stag = 9 };
+    WireRead read;
+
+    wr.sge[0].stag = cpu_to_le32(bind->mw);
+    wr.sge[0].length = cpu_to_le32(8);
+    for (unsigned i = 0; i < G_N_ELEMENTS(bad); i++) {
+        wr.sge[0].to = cpu_to_le64(bad[i]);
+        rnic_post_send(w->r, &w->c->qp, &wr);
+        rnic_expect_cqe(w->r, &w->c->send_cq, 0,
+                        bad[i] + 8 < 8 ? RNIC_WC_WRAP : RNIC_WC_BASE_BOUNDS);
+        wire_expect_terminate(w->c->peer, 0);
+        stag_reconnect(w->c);
+    }
+    /* The last eight. */
+    wr.sge[0].to = cpu_to_le64(base + 92);
+    rnic_post_send(w->r, &w->c->qp, &wr);
+    wire_get_read_request(w->c->peer, 1, &read);
+    wire_put_read_response(w->c->peer, read.sink_stag, read.sink_to,
+                           "response", 8);
+    rnic_expect_cqe(w->r, &w->c->send_cq, 0, RNIC_WC_SUCCESS);
+}
+
 /* VA or zero based: the same octets, to the octet at both ends. */
 static void check_bounds(World *w, uint8_t base_type)
 {
     StagBind bind = usual(w);
     uint64_t base = base_type ? 0 : bind.va;
-    struct rnic_mr_attr attr;
     uint8_t got[100], data[100], page[4096];
 
     bind.access |= base_type;
     bind_ok(w, &bind);
-    attr = stag_query_mw(w->r, w->mw);
-    g_assert_cmpint(attr.valid, ==, 1);
-    g_assert_cmphex(le32_to_cpu(attr.stag), ==, bind.mw);
-    g_assert_cmphex(le64_to_cpu(attr.va), ==, base);
-    g_assert_cmphex(le64_to_cpu(attr.length), ==, 100);
-    g_assert_cmphex(le32_to_cpu(attr.access), ==, bind.access);
-    g_assert_cmphex(le32_to_cpu(attr.mr_stag), ==, w->mr.stag);
-    g_assert_cmphex(le32_to_cpu(attr.qpn), ==, w->c->qp.number);
-    g_assert_cmpuint(bound_windows(w), ==, 1);
+    assert_bound(w, &bind, base);
 
     rnic_pattern(data, 100, base_type);
     stag_peer_writes(w->c, bind.mw, base, data, 100);
@@ -198,12 +241,17 @@ static void check_bounds(World *w, uint8_t base_type)
         }
     }
     g_assert_cmpmem(page + 5000 - 4096, 100, data, 100);
+    assert_sink_bounds(w, &bind, base);
+    memcpy(data + 92, "response", 8);
     invalidate_ok(w, bind.mw);
     assert_unbound(w);
     stag_peer_write_refused(w->c, bind.mw, base, 1, 0x1100);
     stag_peer_read_refused(w->c, bind.mw, base, 1, 0x0100);
     stag_peer_writes(w->c, bind.mw, base, NULL, 0);
     stag_peer_reads(w->c, bind.mw, base, NULL, 0);
+    rnic_mem_read(w->r, w->mr.bus[1] + 5000 - 4096, got, 100);
+    g_assert_cmpmem(got, 100, data, 100);
+    rnic_mem_fill(w->r, w->mr.bus[1], 0, 4096);
 }
 
 /* No octets through a window without the right, then through another QP's. */
@@ -545,6 +593,8 @@ SPOIL(local_right) { bind->access |= LR; }
 SPOIL(unknown_right) { bind->access |= RNIC_ACCESS_READ_SINK; }
 SPOIL(wrap) { bind->length = 0 - bind->va + 1; }
 SPOIL(wrap_most) { bind->length = ~0ULL; }
+SPOIL(far) { bind->va += 1ULL << 32; }
+SPOIL(far_below) { bind->va -= 1ULL << 32; }
 SPOIL(early) { bind->va = w->mr.va - 1; }
 SPOIL(late) { bind->va = w->mr.va + 4 * 4096; bind->length = 1; }
 SPOIL(long_) { bind->length = 4 * 4096 - 5000 + 1; }
@@ -647,6 +697,8 @@ static const BindError bind_errors[] = {
     { "read over write", mr_write_only, RNIC_WC_ACCESS_VIOLATION },
     { "wrap", wrap, RNIC_WC_WRAP },
     { "wrap most", wrap_most, RNIC_WC_WRAP },
+    { "far", far, RNIC_WC_BASE_BOUNDS },
+    { "far below", far_below, RNIC_WC_BASE_BOUNDS },
     { "early", early, RNIC_WC_BASE_BOUNDS },
     { "late", late, RNIC_WC_BASE_BOUNDS },
     { "long", long_, RNIC_WC_BASE_BOUNDS },
@@ -657,6 +709,46 @@ static const BindError bind_errors[] = {
     { "wrap, zero based", wrap_zero_based, RNIC_WC_WRAP },
 };
 
+/* All that the device says of what a Bind names, and of the usual region and window. */
+typedef struct Named {
+    struct rnic_mr_attr attr[4];    /* zero of what does not exist */
+} Named;
+
+static Named query_named(const World *w, const StagBind *bind)
+{
+    const uint32_t stags[] = { bind->mr, bind->mw, w->mr.stag, w->mw };
+    Named named = { };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(stags); i++) {
+        struct rnic_mr_attr *attr = &named.attr[i];
+
+        if (stag_exists(w->r, stags[i]) &&
+            rnic_admin_query(w->r, RNIC_ADMIN_QUERY_MR, stags[i], attr,
+                             sizeof(*attr)) != RNIC_ST_OK) {
+            *attr = stag_query_mw(w->r, stags[i]);
+        }
+    }
+    return named;
+}
+
+/* A Bind with two receives and a Send behind it, all of which it flushes. */
+static void bind_refused(World *w, const StagBind *bind, uint8_t status)
+{
+    RnicWr wr = connection_wr(w->c, RNIC_SQ_SEND, 3, 0, 8);
+    uint8_t wqe[RNIC_SQ_UNIT * RNIC_SQ_MAX_UNITS];
+
+    connection_recv(w->c, 1, 0, 8);
+    connection_recv(w->c, 2, 0, 8);
+    stag_store_bind(w->c, 0xb1d, RNIC_WQE_SIGNALED, bind);
+    rnic_store_wqe(w->r, &w->c->qp, wqe, rnic_encode_wr(&wr, wqe));
+    rnic_ring_sq(w->r, &w->c->qp);
+    rnic_expect_cqe(w->r, &w->c->send_cq, 0xb1d, status);
+    wire_expect_terminate(w->c->peer, 0);
+    rnic_expect_cqe(w->r, &w->c->send_cq, 3, RNIC_WC_FLUSHED);
+    rnic_expect_cqe(w->r, &w->c->recv_cq, 1, RNIC_WC_FLUSHED);
+    rnic_expect_cqe(w->r, &w->c->recv_cq, 2, RNIC_WC_FLUSHED);
+}
+
 static void test_bind_errors(void)
 {
     World w;
@@ -664,22 +756,20 @@ static void test_bind_errors(void)
     world_init(&w);
     for (unsigned i = 0; i < G_N_ELEMENTS(bind_errors); i++) {
         StagBind bind = usual(&w);
-        uint32_t windows;
+        Named before, after;
 
         g_test_message("%s", bind_errors[i].what);
         bind_errors[i].spoil(&w, &bind);
-        windows = bound_windows(&w);
-        connection_recv(w.c, 1, 0, 8);
-        g_assert_cmpuint(stag_bind(w.c, &bind), ==, bind_errors[i].status);
-        wire_expect_terminate(w.c->peer, 0);
-        rnic_expect_cqe(w.r, &w.c->recv_cq, 1, RNIC_WC_FLUSHED);
+        before = query_named(&w, &bind);
+        bind_refused(&w, &bind, bind_errors[i].status);
         g_assert_cmpint(rnic_qp_state(w.r, &w.c->qp), ==, RNIC_QPS_TERMINATE);
         wire_close(w.c->peer);
         w.c->peer = NULL;
         rnic_wait_qp_state(w.r, &w.c->qp, RNIC_QPS_ERROR);
         rnic_expect_no_async(w.r);
         g_assert_cmpint(stag_query_mw(w.r, w.mw).valid, ==, 0);
-        g_assert_cmpuint(bound_windows(&w), ==, windows);
+        after = query_named(&w, &bind);
+        g_assert_cmpmem(&after, sizeof(after), &before, sizeof(before));
         if (bind_errors[i].spoil == mw_valid) {
             struct rnic_mr_attr attr = stag_query_mw(w.r, bind.mw);
 
@@ -789,30 +879,45 @@ static void test_window_as_sge(void)
     rnic_shows("V7.5.1-2 V8.1.3.2-3 V9.5.2-6");
 }
 
+/* A window, bound or not: it is refused, and stays as it is. */
+static void assert_no_region(World *w, uint32_t mw)
+{
+    struct rnic_mr_attr before = stag_query_mw(w->r, mw), after;
+    StagRegion region = w->mr;
+
+    region.stag = mw;
+    g_assert_cmpuint(stag_try_reregister(w->r, &region, STAG_CHANGE_ALL), ==,
+                     RNIC_ST_INVALID_STAG);
+    g_assert_cmpuint(stag_try_share(w->r, mw, &region), ==,
+                     RNIC_ST_INVALID_STAG);
+    region.stag = mw;
+    g_assert_cmpuint(stag_fast_register(w->c, &region), ==,
+                     RNIC_WC_INVALID_STAG);
+    wire_expect_terminate(w->c->peer, 0);
+    stag_reconnect(w->c);
+    g_assert_cmpuint(rnic_admin_query(w->r, RNIC_ADMIN_QUERY_MR, mw, &after,
+                                      sizeof(after)),
+                     ==, RNIC_ST_INVALID_STAG);
+    after = stag_query_mw(w->r, mw);
+    g_assert_cmpmem(&after, sizeof(after), &before, sizeof(before));
+}
+
 /* Commands and work that are for regions. */
 static void test_not_for_windows(void)
 {
     World w;
-    StagRegion region;
     StagBind bind;
     struct rnic_mr_attr attr;
 
     world_init(&w);
-    region = w.mr;
-    region.stag = w.mw;
-    g_assert_cmpuint(stag_try_reregister(w.r, &region, STAG_CHANGE_ALL), ==,
-                     RNIC_ST_INVALID_STAG);
-    g_assert_cmpuint(stag_try_share(w.r, w.mw, &region), ==,
-                     RNIC_ST_INVALID_STAG);
-    region.stag = w.mw;
-    g_assert_cmpuint(stag_fast_register(w.c, &region), ==,
-                     RNIC_WC_INVALID_STAG);
-    wire_expect_terminate(w.c->peer, 0);
-    stag_reconnect(w.c);
+    assert_no_region(&w, w.mw);
     assert_unbound(&w);
-    g_assert_cmpuint(rnic_admin_query(w.r, RNIC_ADMIN_QUERY_MR, w.mw, &attr,
-                                      sizeof(attr)),
-                     ==, RNIC_ST_INVALID_STAG);
+    bind = usual(&w);
+    bind_ok(&w, &bind);
+    assert_no_region(&w, bind.mw);
+    assert_usable(&w, &bind);
+    g_assert_cmpuint(bound_windows(&w), ==, 1);
+    invalidate_ok(&w, bind.mw);
     /* And those that are for windows. */
     g_assert_cmpuint(rnic_admin_query(w.r, RNIC_ADMIN_QUERY_MW, w.mr.stag,
                                       &attr, sizeof(attr)),
@@ -936,16 +1041,6 @@ static void drop_second(World *w, Connection *other)
                      RNIC_ST_OK);
     stag_dealloc(w->r, other->mr.stag);
     connection_free_second(other);
-}
-
-static void assert_usable(World *w, const StagBind *bind)
-{
-    uint8_t got;
-
-    g_assert_cmpint(stag_query_mw(w->r, bind->mw).valid, ==, 1);
-    stag_peer_writes(w->c, bind->mw, bind->va, "u", 1);
-    stag_peer_reads(w->c, bind->mw, bind->va, &got, 1);
-    g_assert_cmphex(got, ==, 'u');
 }
 
 /* Two numbers, which Create, Query and completions agree about. */
@@ -1480,6 +1575,7 @@ static void test_dealloc_bound(void)
     g_assert_cmpuint(bound_windows(&w), ==, 0);
     stag_peer_write_refused(w.c, bind.mw, bind.va, 1, 0x1100);
     stag_peer_read_refused(w.c, bind.mw, bind.va, 1, 0x0100);
+    g_assert_cmphex(rnic_mem_read32(w.r, w.mr.bus[1] + 5000 - 4096), ==, 'x');
     stag_dealloc(w.r, w.mr.stag);
     connection_recycle(w.c);
     g_assert_cmpuint(rnic_admin_object(w.r, RNIC_ADMIN_DESTROY_QP,
