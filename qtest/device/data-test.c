@@ -513,6 +513,7 @@ static void test_empty_tagged(void)
                                      1), ==, 0);
     g_assert_cmpuint(c->peer->last_ulpdu_length, ==, 14);
     rnic_expect_cqe(c->r, &c->send_cq, 1, RNIC_WC_SUCCESS);
+    read_nothing_into_junk(c);
     g_assert_cmpint(rnic_qp_state(c->r, &c->qp), ==, RNIC_QPS_RTS);
     rnic_expect_no_async(c->r);
     connection_free(c);

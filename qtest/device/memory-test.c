@@ -261,8 +261,10 @@ static void assert_own_work(Connection *c, const Region *region,
     g_assert_cmphex(read.sink_to, ==, region->va + 4050);
     g_assert_cmphex(read.source_to, ==, region->va);
     wire_put_read_response(c->peer, read.sink_stag, read.sink_to,
-                           data + 4050, 100);
+                           data + 200, 100);
     rnic_expect_cqe(c->r, &c->send_cq, 1, RNIC_WC_SUCCESS);
+    rnic_mem_read(c->r, region->bus[0] + 4050, got, 100);
+    g_assert_cmpmem(got, 100, data + 200, 100);
     rnic_post_recv(c->r, &c->qp, 2, 1, wr.sge);
     wire_put_send(c->peer, WIRE_SEND, 0, data, 100);
     rnic_expect_cqe(c->r, &c->recv_cq, 2, RNIC_WC_SUCCESS);
@@ -333,6 +335,36 @@ static void test_zero_based(void)
     peer_write_refused(c, region.stag, 0, 1, 0x1101);
     connection_free(c);
     rnic_shows("V7.3.1.1-3 V7.6.1.2-1 V9.2.6.2-6");
+}
+
+/* Receives into all of @region, and into it and one octet more than it has. */
+static void assert_receives(Connection *c, const Region *region)
+{
+    struct rnic_sge sge[2] = {
+        { .stag = cpu_to_le32(region->stag), .to = cpu_to_le64(region->va),
+          .length = cpu_to_le32(region->length) },
+        { .stag = cpu_to_le32(region->stag), .length = cpu_to_le32(2),
+          .to = cpu_to_le64(region->va + region->length - 1) },
+    };
+    uint64_t at = region->bus[0] + region->offset;
+    uint8_t data[64], got[64];
+
+    g_assert_cmpuint(region->length, <, sizeof(data));
+    rnic_pattern(data, sizeof(data), 5);
+    rnic_post_recv(c->r, &c->qp, 1, 1, sge);
+    wire_put_send(c->peer, WIRE_SEND, 0, data, region->length);
+    rnic_expect_cqe(c->r, &c->recv_cq, 1, RNIC_WC_SUCCESS);
+    rnic_mem_read(c->r, at, got, region->length);
+    g_assert_cmpmem(got, region->length, data, region->length);
+    /* The last SGE is no more than another. */
+    rnic_post_recv(c->r, &c->qp, 2, 2, sge);
+    wire_put_send(c->peer, WIRE_SEND, 0, data, region->length + 2);
+    rnic_expect_cqe(c->r, &c->recv_cq, 2, RNIC_WC_BASE_BOUNDS);
+    wire_expect_terminate(c->peer, 0);
+    rnic_mem_read(c->r, at + region->length, got, 1);
+    g_assert_cmphex(got[0], ==, 0);
+    connection_recycle(c);
+    connection_establish(c, NULL);
 }
 
 /* A region that ends and begins within a page: to the octet. */
@@ -418,6 +450,9 @@ static void test_exact_bounds(void)
     }
     receive_refused(c, region.stag, region.va - 1, 1, RNIC_WC_BASE_BOUNDS);
     receive_refused(c, region.stag, region.va, 34, RNIC_WC_BASE_BOUNDS);
+    receive_refused(c, region.stag, end, 1, RNIC_WC_BASE_BOUNDS);
+    receive_refused(c, region.stag, end - 1, 2, RNIC_WC_BASE_BOUNDS);
+    assert_receives(c, &region);
     receive_refused(c, region.stag, UINT64_MAX, 2, RNIC_WC_WRAP);
     peer_write_refused(c, region.stag, UINT64_MAX, 2, 0x1103);
     peer_read_refused(c, region.stag, UINT64_MAX, 2, 0x0104);
