@@ -807,7 +807,7 @@ static void test_query(void)
     stag_dealloc(w.r, region.stag);
     stag_dealloc(w.r, shared.stag);
     world_cleanup(&w);
-    rnic_shows("V9.2.6.3-1 V9.2.6.3-2");
+    rnic_shows("V7.7-1 V9.2.6.3-1 V9.2.6.3-2");
 }
 
 /* To each command that names an STag. */

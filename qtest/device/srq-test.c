@@ -710,6 +710,7 @@ static void test_pd(void)
 
         rnic_post_send(w.r, &c->qp, &wr);
         rnic_expect_cqe(w.r, &c->send_cq, 6, RNIC_WC_INVALID_PD);
+        wire_expect_terminate(c->peer, 0);
         reconnect(&w, c);
     }
     check_too_long(&w, c);
@@ -796,6 +797,31 @@ static void test_send_queue(void)
     rnic_shows("V6.3-5");
 }
 
+/* By this side and by the peer, in both of its ways, an STag of the QP's own PD is. */
+static void check_invalidate_own(World *w, Connection *c)
+{
+    static const uint8_t opcodes[] = {
+        0, WIRE_SEND_INVALIDATE, WIRE_SEND_SE_INVALIDATE,
+    };
+
+    g_assert_cmphex(w->shared_pd, !=, w->r->pd);
+    for (unsigned i = 0; i < G_N_ELEMENTS(opcodes); i++) {
+        StagRegion own = stag_region(w->r, 1);
+
+        stag_register(w->r, &own);
+        if (i == 0) {
+            g_assert_cmpint(stag_invalidate(c, own.stag), ==,
+                            RNIC_WC_SUCCESS);
+        } else {
+            post(w, i);
+            wire_put_send(c->peer, opcodes[i], own.stag, "x", 1);
+            rnic_expect_cqe(w->r, &c->recv_cq, i, RNIC_WC_SUCCESS);
+        }
+        g_assert_cmpint(stag_query_mr(w->r, own.stag).valid, ==, 0);
+        stag_dealloc(w->r, own.stag);
+    }
+}
+
 /* An STag of the S-RQ's PD cannot be invalidated from a QP of another one. */
 static void test_invalidate(void)
 {
@@ -804,18 +830,23 @@ static void test_invalidate(void)
 
     world_init(&w);
     c = w.qp[0];
+    check_invalidate_own(&w, c);
     stag_post_invalidate(c, 9, w.mr.stag);
     rnic_expect_cqe(w.r, &c->send_cq, 9, RNIC_WC_INVALID_PD);
+    wire_expect_terminate(c->peer, 0);
     reconnect(&w, c);
-    post(&w, 1);
-    wire_put_send(c->peer, WIRE_SEND_INVALIDATE, w.mr.stag, "x", 1);
-    rnic_expect_cqe(w.r, &c->recv_cq, 1, RNIC_WC_INVALIDATE_STAG);
-    wire_expect_terminate(c->peer, 0x0109);
-    g_assert_cmpint(stag_query_mr(w.r, w.mr.stag).valid, ==, 1);
-    reconnect(&w, c);
+    for (int se = 0; se < 2; se++) {
+        post(&w, 1);
+        wire_put_send(c->peer, se ? WIRE_SEND_SE_INVALIDATE
+                                  : WIRE_SEND_INVALIDATE, w.mr.stag, "x", 1);
+        rnic_expect_cqe(w.r, &c->recv_cq, 1, RNIC_WC_INVALIDATE_STAG);
+        wire_expect_terminate(c->peer, 0x0109);
+        g_assert_cmpint(stag_query_mr(w.r, w.mr.stag).valid, ==, 1);
+        reconnect(&w, c);
+    }
     assert_works(&w, c, 2);
     world_cleanup(&w);
-    rnic_shows("V6.3.5-9");
+    rnic_shows("V6.3.5-9 V7.8-12");
 }
 
 /* STag zero: the QP decides, not the queue. */
