@@ -326,19 +326,35 @@ static void refuse_region_as_window(void)
 	need_status(ibv_dereg_mr(mr), 0, "a region that was invalidated");
 }
 
+/* A zero based region takes no window, of either base. */
+static void refuse_over_zero_based(void)
+{
+	static const int bases[] = { 0, IBV_ACCESS_ZERO_BASED };
+	struct ibv_mr *mr = register_region(IBV_ACCESS_LOCAL_WRITE |
+					    IBV_ACCESS_MW_BIND |
+					    IBV_ACCESS_ZERO_BASED);
+	struct ibv_mr none = *mr;
+	unsigned int i;
+
+	none.addr = NULL;
+	for (i = 0; i < 2; i++) {
+		need_status(bind_2(&none, 0, 1,
+				   IBV_ACCESS_REMOTE_READ | bases[i]),
+			    IBV_WC_MW_BIND_ERR, "a zero based region");
+		by_hand_await_error(pairs[0].qps[1]);
+		reconnect();
+	}
+	need_status(ibv_dereg_mr(mr), 0, "ibv_dereg_mr");
+}
+
 static void try_refused_binds(void)
 {
-	struct ibv_mr none, *mr;
+	struct ibv_mr *mr;
 
 	refuse_bind(own_mr, 0, 1, "a region that takes no windows");
 	refuse_bind(region_mr, SIZE, 1, "behind the region");
 	refuse_bind(region_mr, 100, SIZE, "more than the region");
-	mr = register_region(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND |
-			     IBV_ACCESS_ZERO_BASED);
-	none = *mr;
-	none.addr = NULL;
-	refuse_bind(&none, 0, 1, "a zero based region");
-	need_status(ibv_dereg_mr(mr), 0, "ibv_dereg_mr");
+	refuse_over_zero_based();
 	/* The rights of windows are those that the region has here, not for peers. */
 	mr = register_region(IBV_ACCESS_MW_BIND);
 	need_status(bind_2(mr, 0, 1, IBV_ACCESS_REMOTE_WRITE),
@@ -426,14 +442,42 @@ static void try_in_use(void)
 	new_window();
 }
 
-/* The QP grants less than the window. */
+/* Through a window with both rights, by a QP that grants these. */
+static void try_grant(int grant, enum ibv_wr_opcode opcode)
+{
+	bool read = opcode == IBV_WR_RDMA_READ;
+	bool granted = grant & (read ? IBV_ACCESS_REMOTE_READ :
+				       IBV_ACCESS_REMOTE_WRITE);
+	int refusal = read ? IBV_WC_REM_OP_ERR : IBV_WC_REM_ACCESS_ERR;
+	uint8_t before = region[100], other = before + 1;
+
+	by_hand_free(&pairs[0]);
+	by_hand_connect(&adapter, &pairs[0], adapter.pd, grant, DEPTH);
+	need_status(bind_2(region_mr, 100, 1, RIGHTS), 0, "bind");
+	own[0] = other;
+	need_status(transfer(0, opcode, mw2->rkey, 100, 1),
+		    granted ? IBV_WC_SUCCESS : refusal,
+		    read ? "a Read, by the QP's rights" :
+			   "a Write, by the QP's rights");
+	if (region[100] != (granted && !read ? other : before) ||
+	    own[0] != (granted && read ? before : other))
+		fail("QP of rights 0x%x: wrong octets", grant);
+	need_status(ibv_dealloc_mw(mw2), 0, "a window that is bound");
+	new_window();
+}
+
+/* The QP grants less than the window: none of the rights, or one. */
 static void try_qp_rights(void)
 {
-	by_hand_free(&pairs[0]);
-	by_hand_connect(&adapter, &pairs[0], adapter.pd, 0, DEPTH);
-	need_status(bind_2(region_mr, 100, 1, RIGHTS), 0, "bind");
-	expect_octet(IBV_WR_RDMA_WRITE, (uintptr_t)region + 100, false,
-		     "a right that the QP has not");
+	static const int grants[] = {
+		0, IBV_ACCESS_REMOTE_READ, IBV_ACCESS_REMOTE_WRITE,
+	};
+	unsigned int i;
+
+	for (i = 0; i < sizeof(grants) / sizeof(grants[0]); i++) {
+		try_grant(grants[i], IBV_WR_RDMA_WRITE);
+		try_grant(grants[i], IBV_WR_RDMA_READ);
+	}
 }
 
 static void try_type_2(void)
