@@ -550,6 +550,26 @@ static int check_wrong_invalidate(struct memory *m)
 			   attr.qp_state == IB_QPS_SQE, "the state behind it");
 }
 
+/* This side's own: its WR fails, the QP is in Error, the region as it was. */
+static int check_wrong_local_invalidate(struct memory *m)
+{
+	struct ib_send_wr wr = { .opcode = IB_WR_LOCAL_INV };
+	struct ib_qp_init_attr init;
+	struct ib_qp_attr attr;
+	int ret;
+
+	ret = map_part(m, 0, PAGE_SIZE) ?:
+	      register_mapped(m, ALL_RIGHTS, IB_WC_SUCCESS, "a region");
+	if (ret)
+		return ret;
+	wr.ex.invalidate_rkey = m->mr->rkey ^ 1;
+	ret = execute(m, 1, &wr, IB_WC_LOC_PROT_ERR,
+		      "an Invalidate of another key") ?:
+	      ib_query_qp(m->qp[1], &attr, IB_QP_STATE, &init);
+	return ret ?: need(attr.qp_state == IB_QPS_ERR ||
+			   attr.qp_state == IB_QPS_SQE, "the state behind it");
+}
+
 /*
  * -------------------------------------------------------------- fences
  */
@@ -668,6 +688,8 @@ static int check_all(struct memory *m)
 	       with_qps(m, invalidate) ?: check_stag_zero(m) ?:
 	       with_qps(m, check_page_size) ?:
 	       with_qps(m, check_wrong_invalidate) ?:
+	       with_qps(m, invalidate) ?:
+	       with_qps(m, check_wrong_local_invalidate) ?:
 	       with_qps(m, invalidate) ?: with_qps(m, check_read_fence) ?:
 	       check_exhausted(m);
 }
