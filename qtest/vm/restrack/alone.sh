@@ -38,8 +38,8 @@ eventually 30 tcp_open 18515 || fail "ibv_srq_pingpong does not listen"
 shown qp "link $device" 'drv_state idle' 'drv_direct 0' 'drv_sq_consumer 0' \
 	'comm ibv_srq_pingpon'
 shown cq "$device" 'drv_cqn [1-9]' 'drv_depth [1-9]'
-shown mr "$device" 'drv_stag_index [1-9]' 'drv_access 0x' 'drv_state valid' \
-	'drv_pages [1-9]' 'drv_bound_windows 0'
+shown mr "$device" 'mrlen 4096 ' 'drv_stag_index [1-9]' 'drv_access 0x1 ' \
+	'drv_state valid' 'drv_pages 1 ' 'drv_bound_windows 0'
 shown srq "$device" 'drv_srqn [1-9]' 'drv_depth 64' 'drv_state ready' 'drv_limit 0' \
 	'drv_limit_armed 0'
 kill $server
@@ -58,6 +58,7 @@ eventually 30 connected || fail "$(resources qp)"
 shown qp 'drv_state rts' 'drv_direct 0' 'drv_ird [1-9]' 'drv_ord [1-9]' \
 	'drv_mpa_revision [12]' 'drv_mpa_crc 0' 'drv_bytes_sent [1-9]' \
 	'drv_bytes_received [1-9]' 'drv_sq_consumer [1-9]' 'comm rping'
+shown mr 'comm rping' 'drv_access 0x7 ' 'drv_state valid' 'drv_pages [1-9]'
 qpn=$(resources qp | sed -n "s/.*link $device.* lqpn \([0-9]*\) .*/\1/p" | head -n 1)
 shown cm_id 'state CONNECT' 'drv_state connected' 'drv_cookie [1-9]' \
 	"drv_qpn $qpn" 'comm rping'
