@@ -523,6 +523,30 @@ static int check_page_size(struct memory *m)
 			       "pages of 512 octets");
 }
 
+/* A page within a larger one, the rest of which is not registered. */
+static int check_large_page(struct memory *m)
+{
+	struct scatterlist sg;
+
+	if (!(m->pd->device->attrs.page_size_cap & SZ_64K))
+		return complain("no pages of 64 KiB");
+	sg_init_one(&sg, m->page[0], PAGE_SIZE);
+	sg_dma_address(&sg) = m->dma[0];
+	sg_dma_len(&sg) = PAGE_SIZE;
+	if (ib_map_mr_sg(m->mr, &sg, 1, NULL, SZ_64K) != 1)
+		return complain("a list of large pages");
+	memset(m->page[0], 0, PAGE_SIZE);
+	memset(m->page[1], 7, OCTETS);
+	return register_mapped(m, ALL_RIGHTS, IB_WC_SUCCESS,
+			       "pages of 64 KiB") ?:
+	       use(m, IB_WR_RDMA_WRITE, m->mr->iova + PAGE_SIZE - OCTETS,
+		   IB_WC_SUCCESS, "a Write within a large page") ?:
+	       need(m->page[0][PAGE_SIZE - OCTETS] == 7 &&
+		    !m->page[0][PAGE_SIZE - OCTETS - 1], "where it goes") ?:
+	       use(m, IB_WR_RDMA_WRITE, m->mr->iova + PAGE_SIZE,
+		   IB_WC_REM_ACCESS_ERR, "a Write behind the region");
+}
+
 /* The peer's Invalidate with a key that is not the region's. */
 static int check_wrong_invalidate(struct memory *m)
 {
@@ -687,6 +711,7 @@ static int check_all(struct memory *m)
 	       with_qps(m, check_zero_based) ?: with_qps(m, check_va_based) ?:
 	       with_qps(m, invalidate) ?: check_stag_zero(m) ?:
 	       with_qps(m, check_page_size) ?:
+	       with_qps(m, check_large_page) ?: with_qps(m, invalidate) ?:
 	       with_qps(m, check_wrong_invalidate) ?:
 	       with_qps(m, invalidate) ?:
 	       with_qps(m, check_wrong_local_invalidate) ?:
