@@ -2,8 +2,9 @@
 /*
  * intruder: a process that tries everything against another one on the same adapter:
  * its mappings, its QP numbers in doorbells, its handles, its keys; STag zero and
- * Fast-Register, which are the kernel's; at last random octets in its own queues. The
- * other one, the victim, moves data all the time and checks it.
+ * Fast-Register, which are the kernel's; at last random octets in its own queues of all
+ * kinds, and what an S-RQ's failure does. The other one, the victim, moves data all the
+ * time and checks it.
  *
  * Of the adapter's interface it knows the layout of queues and doorbells (rnic-hw.h).
  */
@@ -494,13 +495,23 @@ static void try_fast_register(void)
 	expect_unharmed("Fast-Register");
 }
 
-static void scribble(void)
+struct memory_of_queue {
+	uint8_t *at;
+	size_t size;
+};
+
+static struct memory_of_queue last_queue(void)
+{
+	return (struct memory_of_queue) { queue, queue_size };
+}
+
+static void scribble(struct memory_of_queue memory)
 {
 	size_t i;
 
-	for (i = 0; i < queue_size; i++)
+	for (i = 0; i < memory.size; i++)
 		if (random() % 4)
-			queue[i] = random();
+			memory.at[i] = random();
 }
 
 /* Whatever is in a queue, its QP may go to Error; that is all. */
@@ -520,7 +531,7 @@ static void try_random_queues(void)
 		}
 		by_hand_join(&adapter, &pair, RIGHTS);
 		for (k = 0; k < 5; k++) {
-			scribble();
+			scribble(last_queue());
 			ring(RNIC_DB_SQ, pair.qps[0]->qp_num);
 			ring(RNIC_DB_RQ, pair.qps[0]->qp_num);
 			poll(NULL, 0, 2);
@@ -530,6 +541,226 @@ static void try_random_queues(void)
 	if (ibv_dealloc_pd(parent))
 		fail("ibv_dealloc_pd: %s", strerror(errno));
 	expect_unharmed("random octets in queues");
+}
+
+/* -------------------------------------------------- CQs and S-RQs of one's own */
+
+/* A Send or Write that needs no memory. */
+static void post_nothing(struct ibv_qp *qp, enum ibv_wr_opcode opcode)
+{
+	struct ibv_send_wr *bad, wr = {
+		.opcode = opcode, .send_flags = IBV_SEND_SIGNALED,
+	};
+
+	if (ibv_post_send(qp, &wr, &bad))
+		fail("ibv_post_send");
+}
+
+static void send_nothing(struct ibv_qp *qp)
+{
+	post_nothing(qp, IBV_WR_SEND);
+}
+
+static void write_nothing(struct ibv_qp *qp)
+{
+	post_nothing(qp, IBV_WR_RDMA_WRITE);
+}
+
+static struct ibv_cq *make_cq_on(struct ibv_pd *parent)
+{
+	struct ibv_cq_init_attr_ex attr = {
+		.cqe = 4 * DEPTH,
+		.wc_flags = IBV_WC_STANDARD_FLAGS,
+		.comp_mask = IBV_CQ_INIT_ATTR_MASK_PD,
+		.parent_domain = parent,
+	};
+	struct ibv_cq_ex *cq = ibv_create_cq_ex(adapter.context, &attr);
+
+	need(cq, "ibv_create_cq_ex");
+	return ibv_cq_ex_to_cq(cq);
+}
+
+static struct ibv_srq *make_srq_on(struct ibv_pd *parent)
+{
+	struct ibv_srq_init_attr attr = {
+		.attr = { .max_wr = DEPTH, .max_sge = 1 },
+	};
+	struct ibv_srq *srq = ibv_create_srq(parent, &attr);
+
+	need(srq, "ibv_create_srq");
+	return srq;
+}
+
+static struct ibv_qp *make_srq_qp(struct ibv_cq *cq, struct ibv_srq *srq)
+{
+	struct ibv_qp_init_attr attr = {
+		.send_cq = cq,
+		.recv_cq = cq,
+		.srq = srq,
+		.qp_type = IBV_QPT_RC,
+		.cap = { .max_send_wr = DEPTH, .max_send_sge = 1 },
+	};
+	struct ibv_qp *qp = ibv_create_qp(adapter.pd, &attr);
+
+	need(qp, "ibv_create_qp");
+	return qp;
+}
+
+/* What is posted to it, by hand, is an S-RQ full of receives of no octets. */
+static void fill_srq(struct memory_of_queue memory, const struct ibv_srq *srq)
+{
+	struct rnic_srq_record *record = (void *)memory.at;
+	uint32_t number;
+
+	if (ibv_get_srq_num((struct ibv_srq *)srq, &number))
+		fail("ibv_get_srq_num");
+	*(volatile uint32_t *)&record->producer = DEPTH;
+	atomic_thread_fence(memory_order_seq_cst);
+	ring(RNIC_DB_SRQ, number);
+}
+
+/* Good work of good QPs, whose completions and receives go through memory that has
+ * random octets before, meanwhile and afterwards. */
+static void try_spoilt_queues(void)
+{
+	struct memory_of_queue spoilt[3];
+	struct ibv_pd *parent = make_parent();
+	struct by_hand_pair pair;
+	struct ibv_srq *srq;
+	unsigned int i, k;
+
+	for (i = 0; i < FUZZED; i++) {
+		srq = make_srq_on(parent);
+		spoilt[2] = last_queue();
+		fill_srq(spoilt[2], srq);
+		for (k = 0; k < 2; k++) {
+			pair.cqs[k] = make_cq_on(parent);
+			spoilt[k] = last_queue();
+			pair.qps[k] = make_srq_qp(pair.cqs[k], srq);
+		}
+		by_hand_join(&adapter, &pair, RIGHTS);
+		for (k = 0; k < DEPTH; k++) {
+			if (k)
+				scribble(spoilt[(i + k) % 3]);
+			send_nothing(pair.qps[k % 2]);
+			ibv_req_notify_cq(pair.cqs[k % 2], 0);
+			poll(NULL, 0, 2);
+		}
+		by_hand_free(&pair);
+		if (ibv_destroy_srq(srq))
+			fail("ibv_destroy_srq: %s", strerror(errno));
+	}
+	if (ibv_dealloc_pd(parent))
+		fail("ibv_dealloc_pd: %s", strerror(errno));
+	expect_unharmed("random octets in CQs and S-RQs");
+}
+
+/* ------------------------------------------------------ the end of an S-RQ */
+
+/* Until both have come: of the S-RQ, if it is due, and of the QP that wanted a WQE. */
+static void expect_end(const struct ibv_srq *srq, bool srq_due,
+		       const struct ibv_qp *qp)
+{
+	struct pollfd fd = { .fd = adapter.context->async_fd, .events = POLLIN };
+	bool qp_due = true;
+	struct ibv_async_event event;
+
+	while (srq_due || qp_due) {
+		if (poll(&fd, 1, time_limit * 1000) <= 0)
+			fail("no event of a dead %s", srq_due ? "S-RQ" : "QP");
+		if (ibv_get_async_event(adapter.context, &event))
+			fail("ibv_get_async_event: %s", strerror(errno));
+		ibv_ack_async_event(&event);
+		if (event.event_type == IBV_EVENT_SRQ_ERR) {
+			if (!srq_due || event.element.srq != srq)
+				fail("IBV_EVENT_SRQ_ERR of another one, or twice");
+			srq_due = false;
+		} else if (event.event_type == IBV_EVENT_QP_FATAL &&
+			   event.element.qp == qp) {
+			qp_due = false;
+		}
+	}
+}
+
+static void expect_no_more(const struct ibv_srq *srq)
+{
+	struct pollfd fd = { .fd = adapter.context->async_fd, .events = POLLIN };
+	struct ibv_async_event event;
+
+	while (poll(&fd, 1, 300) > 0) {
+		if (ibv_get_async_event(adapter.context, &event))
+			fail("ibv_get_async_event: %s", strerror(errno));
+		ibv_ack_async_event(&event);
+		if (event.event_type == IBV_EVENT_SRQ_ERR &&
+		    event.element.srq == srq)
+			fail("a second IBV_EVENT_SRQ_ERR");
+	}
+}
+
+/* Both ends of the line may still send. */
+static void expect_line(struct by_hand_pair *line)
+{
+	unsigned int k;
+
+	for (k = 0; k < 2; k++) {
+		struct ibv_wc wc;
+
+		write_nothing(line->qps[k]);
+		wc = by_hand_wait(line->cqs[k], "a Write of no octets");
+		check_completion(&wc, "a Write of no octets");
+		if (by_hand_state(line->qps[k]) != IBV_QPS_RTS)
+			fail("a QP that wants nothing of a dead S-RQ is not in RTS");
+	}
+}
+
+/* The answering end wants a WQE of the S-RQ that has failed: what it has is flushed. */
+static void expect_dead_line(struct by_hand_pair *line, const struct ibv_srq *srq,
+			     bool first)
+{
+	struct ibv_qp *qp = line->qps[1];
+	struct ibv_wc wc;
+
+	send_nothing(line->qps[0]);
+	expect_end(srq, first, qp);
+	by_hand_await_error(qp);
+	write_nothing(qp);
+	wc = by_hand_wait(line->cqs[1], "posted to a dead QP");
+	if (wc.status != IBV_WC_WR_FLUSH_ERR || wc.qp_num != qp->qp_num)
+		fail("posted to a dead QP: %s", ibv_wc_status_str(wc.status));
+}
+
+/* Its index is nonsense: that is its end, said once, and that of each QP which then
+ * wants a receive of it, when it does. */
+static void try_dead_srq(void)
+{
+	struct ibv_pd *parent = make_parent();
+	struct ibv_srq *srq = make_srq_on(parent);
+	struct rnic_srq_record *record = (void *)queue;
+	struct by_hand_pair lines[2];
+	unsigned int i, k;
+
+	for (i = 0; i < 2; i++) {
+		for (k = 0; k < 2; k++) {
+			lines[i].cqs[k] = ibv_create_cq(adapter.context,
+							4 * DEPTH, NULL, NULL, 0);
+			need(lines[i].cqs[k], "ibv_create_cq");
+			lines[i].qps[k] = make_srq_qp(lines[i].cqs[k], srq);
+		}
+		by_hand_join(&adapter, &lines[i], RIGHTS);
+	}
+	*(volatile uint32_t *)&record->producer = 0x80000000;
+	atomic_thread_fence(memory_order_seq_cst);
+	for (i = 0; i < 2; i++)
+		expect_line(&lines[i]);
+	expect_dead_line(&lines[0], srq, true);
+	expect_line(&lines[1]);
+	expect_dead_line(&lines[1], srq, false);
+	expect_no_more(srq);
+	for (i = 0; i < 2; i++)
+		by_hand_free(&lines[i]);
+	if (ibv_destroy_srq(srq) || ibv_dealloc_pd(parent))
+		fail("clean-up: %s", strerror(errno));
+	expect_unharmed("an S-RQ that fails");
 }
 
 /* --------------------------------------------------------------------- */
@@ -567,6 +798,8 @@ static void run(const char *name)
 	try_keys();
 	try_fast_register();
 	try_random_queues();
+	try_spoilt_queues();
+	try_dead_srq();
 	by_hand_close(&adapter);
 	end_victim(pid);
 	say("%u rounds of the victim: ok", atomic_load(&shared->rounds));
