@@ -2,12 +2,14 @@
 /*
  * kverbs_self: what the kernel is told of completions: the handler of a CQ is called
  * once for a request, for the next completion or the next solicited one, and takes none
- * away. Messages of no octets, between two QPs that are connected by hand.
+ * away. Messages of no octets, between two QPs that are connected by hand; some
+ * invalidate a region.
  */
 
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/delay.h>
+#include <linux/dma-mapping.h>
 
 #include "connect.h"
 #include "events.h"
@@ -25,6 +27,8 @@ struct events {
 	struct ib_cq *send_cq;
 	struct ib_cq *cq;	/* of receives */
 	struct ib_qp *qp[2];	/* the first one sends */
+	struct ib_mr *mr;	/* for Sends to invalidate */
+	dma_addr_t dma;		/* a page of it */
 	struct told told;
 	int expected;		/* calls so far */
 	unsigned int sent;
@@ -61,18 +65,53 @@ static int poll_one(struct ib_cq *cq)
 }
 
 /* It has arrived when the Send is complete. */
-static int send(struct events *e, int flags)
+static int send_wr(struct events *e, struct ib_send_wr *wr, int flags)
 {
 	struct ib_recv_wr recv = {};
-	struct ib_send_wr wr = {
-		.opcode = IB_WR_SEND,
-		.send_flags = IB_SEND_SIGNALED | flags,
-	};
-	int ret = ib_post_recv(e->qp[1], &recv, NULL) ?:
-		  ib_post_send(e->qp[0], &wr, NULL);
+	int ret;
 
+	wr->send_flags = IB_SEND_SIGNALED | flags;
+	ret = ib_post_recv(e->qp[1], &recv, NULL) ?:
+	      ib_post_send(e->qp[0], wr, NULL);
 	e->sent++;
 	return ret ?: poll_one(e->send_cq);
+}
+
+static int send(struct events *e, int flags)
+{
+	struct ib_send_wr wr = { .opcode = IB_WR_SEND };
+
+	return send_wr(e, &wr, flags);
+}
+
+static int register_region(struct events *e)
+{
+	struct scatterlist sg;
+	struct ib_reg_wr reg = {
+		.wr.opcode = IB_WR_REG_MR,
+		.wr.send_flags = IB_SEND_SIGNALED,
+		.mr = e->mr,
+		.key = e->mr->rkey,
+		.access = IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE,
+	};
+
+	sg_init_table(&sg, 1);
+	sg_dma_address(&sg) = e->dma;
+	sg_dma_len(&sg) = PAGE_SIZE;
+	if (ib_map_mr_sg(e->mr, &sg, 1, NULL, PAGE_SIZE) != 1)
+		return -EINVAL;
+	return ib_post_send(e->qp[1], &reg.wr, NULL) ?: poll_one(e->send_cq);
+}
+
+/* The Send with Invalidate, of a region that is Valid before it. */
+static int send_invalidate(struct events *e, int flags)
+{
+	struct ib_send_wr wr = {
+		.opcode = IB_WR_SEND_WITH_INV,
+		.ex.invalidate_rkey = e->mr->rkey,
+	};
+
+	return register_region(e) ?: send_wr(e, &wr, flags);
 }
 
 static int expect_silence(struct events *e, const char *what)
@@ -130,6 +169,16 @@ static int check_solicited(struct events *e)
 	       take_all(e);
 }
 
+static int check_solicited_invalidate(struct events *e)
+{
+	return ib_req_notify_cq(e->cq, IB_CQ_SOLICITED) ?:
+	       send_invalidate(e, 0) ?:
+	       expect_silence(e, "a Send with Invalidate not solicited") ?:
+	       send_invalidate(e, IB_SEND_SOLICITED) ?:
+	       expect_call(e, "a solicited Send with Invalidate") ?:
+	       take_all(e);
+}
+
 /* What is missed while nobody has asked is told to who asks. */
 static int check_missed(struct events *e)
 {
@@ -170,10 +219,30 @@ static int with_qps(struct ib_pd *pd, struct events *e)
 	ret = PTR_ERR_OR_ZERO(e->qp[1]);
 	if (!ret) {
 		ret = connect_by_hand(e->qp[0], e->qp[1]) ?: check_next(e) ?:
-		      check_solicited(e) ?: check_missed(e);
+		      check_solicited(e) ?: check_solicited_invalidate(e) ?:
+		      check_missed(e);
 		ib_destroy_qp(e->qp[1]);
 	}
 	ib_destroy_qp(e->qp[0]);
+	return ret;
+}
+
+static int with_region(struct ib_pd *pd, struct events *e)
+{
+	struct device *dma_device = pd->device->dma_device;
+	void *page = dma_alloc_coherent(dma_device, PAGE_SIZE, &e->dma,
+					GFP_KERNEL);
+	int ret;
+
+	if (!page)
+		return -ENOMEM;
+	e->mr = ib_alloc_mr(pd, IB_MR_TYPE_MEM_REG, 1);
+	ret = PTR_ERR_OR_ZERO(e->mr);
+	if (!ret) {
+		ret = with_qps(pd, e);
+		ib_dereg_mr(e->mr);
+	}
+	dma_free_coherent(dma_device, PAGE_SIZE, page, e->dma);
 	return ret;
 }
 
@@ -195,7 +264,7 @@ int check_events(struct ib_pd *pd)
 	e.cq = make_cq(pd, &e.told);
 	ret = PTR_ERR_OR_ZERO(e.cq);
 	if (!ret) {
-		ret = with_qps(pd, &e);
+		ret = with_region(pd, &e);
 		ib_destroy_cq(e.cq);
 	}
 	ib_destroy_cq(e.send_cq);

@@ -280,28 +280,83 @@ static int check_srq(struct posting *p)
 		    "a full S-RQ");
 }
 
-/* A list of an S-RQ whose third is bad: two are taken, the rest of the room is left. */
-static int check_srq_list(struct posting *p)
+/* Receives of @recvs, one after another in the page's second half; number bad is wrong. */
+static void fill_srq_list(struct posting *p, struct ib_recv_wr *recvs,
+			  struct ib_sge *sges, unsigned int count,
+			  unsigned int bad)
 {
-	struct ib_recv_wr *recvs = kcalloc(MOST_LIST, sizeof(*recvs), GFP_KERNEL);
+	unsigned int i;
+
+	for (i = 0; i < count; i++) {
+		fill_receive(p, &recvs[i], &sges[i], i % DEPTH);
+		recvs[i].wr_id = 100 + i;
+		recvs[i].next = i + 1 < count ? &recvs[i + 1] : NULL;
+	}
+	if (bad < count)
+		recvs[bad].num_sge = 1000;
+}
+
+/* A message for each of the first @count receives of the S-RQ. */
+static int use_srq_list(struct posting *p, unsigned int count)
+{
+	unsigned int i, k;
+	int ret = 0;
+
+	for (i = 0; i < count && !ret; i++) {
+		bool received_it = false, sent_it = false;
+
+		ret = post_send_one(p, i, IB_SEND_SIGNALED);
+		for (k = 0; k < 2 && !ret; k++) {
+			struct ib_wc wc;
+
+			ret = poll_one(p, &wc) ?:
+			      need(wc.status == IB_WC_SUCCESS, "an S-RQ's message");
+			received_it |= wc.qp == p->qp[1] && wc.wr_id == 100 + i &&
+				       wc.opcode == IB_WC_RECV;
+			sent_it |= wc.qp == p->qp[0] && wc.wr_id == i;
+		}
+		ret = ret ?: need(received_it && sent_it &&
+				  !memchr_inv(received(p, i), 'a' + i, SLOT),
+				  "which of an S-RQ's receives has a message");
+	}
+	return ret;
+}
+
+/* Of a list whose third is bad two are taken, and have the next two messages; then a
+ * list is taken as a whole; then as much of one as there is room for. */
+static int post_srq_lists(struct posting *p, struct ib_recv_wr *recvs,
+			  struct ib_sge *sges)
+{
 	const struct ib_recv_wr *bad = NULL;
 	struct ib_srq_attr attr;
-	unsigned int i;
 	int ret;
 
-	if (!recvs)
-		return -ENOMEM;
-	for (i = 0; i + 1 < MOST_LIST; i++)
-		recvs[i].next = &recvs[i + 1];
-	recvs[2].num_sge = 1000;
+	fill_srq_list(p, recvs, sges, LIST, 2);
 	ret = ib_query_srq(p->srq, &attr) ?:
-	      need(attr.max_wr < MOST_LIST, "the size of an S-RQ") ?:
+	      need(attr.max_wr == DEPTH, "the size of an S-RQ") ?:
 	      need(ib_post_srq_recv(p->srq, recvs, &bad) == -EINVAL &&
 		   bad == &recvs[2], "which of an S-RQ's list is the bad one");
-	recvs[2].num_sge = 0;
-	ret = ret ?: need(ib_post_srq_recv(p->srq, recvs, &bad) == -ENOMEM &&
-			  bad == &recvs[attr.max_wr - 2],
-			  "how many of a list fill an S-RQ");
+	fill_srq_list(p, recvs, sges, LIST, LIST);
+	ret = ret ?: use_srq_list(p, 2) ?:
+	      ib_post_srq_recv(p->srq, recvs, &bad);
+	memset(recvs, 0xee, LIST * sizeof(*recvs));
+	memset(sges, 0xee, LIST * sizeof(*sges));
+	ret = ret ?: use_srq_list(p, LIST);
+	fill_srq_list(p, recvs, sges, MOST_LIST, MOST_LIST);
+	return ret ?: need(ib_post_srq_recv(p->srq, recvs, &bad) == -ENOMEM &&
+			   bad == &recvs[DEPTH],
+			   "how many of a list fill an S-RQ") ?:
+	       use_srq_list(p, DEPTH) ?:
+	       expect_nothing(p, "all of an S-RQ's lists is used");
+}
+
+static int check_srq_lists(struct posting *p)
+{
+	struct ib_recv_wr *recvs = kcalloc(MOST_LIST, sizeof(*recvs), GFP_KERNEL);
+	struct ib_sge *sges = kcalloc(MOST_LIST, sizeof(*sges), GFP_KERNEL);
+	int ret = recvs && sges ? post_srq_lists(p, recvs, sges) : -ENOMEM;
+
+	kfree(sges);
 	kfree(recvs);
 	return ret;
 }
@@ -473,10 +528,24 @@ static int check_unsignaled_memory(struct posting *p)
 	       expect_nothing(p, "five unsignaled, one signaled");
 }
 
+struct fenced {
+	enum ib_wr_opcode opcode;
+	int flags;
+};
+
+/* Each kind of message that there is besides the Read. */
+static const struct fenced fenced[] = {
+	{ IB_WR_SEND, 0 },
+	{ IB_WR_SEND, IB_SEND_SOLICITED },
+	{ IB_WR_SEND_WITH_INV, 0 },
+	{ IB_WR_SEND_WITH_INV, IB_SEND_SOLICITED },
+	{ IB_WR_RDMA_WRITE, 0 },
+};
+
 /* The completion of @wr and, if it is a Send, that of its receive. */
 static int take_fenced(struct posting *p, const struct ib_send_wr *wr)
 {
-	unsigned int count = wr->opcode == IB_WR_SEND ? 2 : 1, i;
+	unsigned int count = wr->opcode == IB_WR_RDMA_WRITE ? 1 : 2, i;
 	struct ib_wc wc;
 	int ret;
 
@@ -500,53 +569,76 @@ static void fill_fenced(struct posting *p, u8 round)
 	memset(received(p, 0), 0, SLOT);
 }
 
+/* A Read, and behind it what sends on what it brings; the region is Valid, and stays so
+ * if nothing invalidates it. */
+static int send_behind_read(struct posting *p, const struct fenced *kind,
+			    u8 round)
+{
+	struct ib_sge to = { .length = SLOT, .lkey = p->mr->lkey };
+	struct ib_sge from = {
+		.addr = p->dma + SLOT,
+		.length = SLOT,
+		.lkey = p->pd->local_dma_lkey,
+	};
+	struct ib_rdma_wr next = {
+		.wr = {
+			.wr_id = round,
+			.opcode = kind->opcode,
+			.send_flags = IB_SEND_FENCE | IB_SEND_SIGNALED |
+				      kind->flags,
+			.sg_list = &from,
+			.num_sge = 1,
+		},
+		.remote_addr = p->mr->iova + PAGE_SIZE / 2,
+		.rkey = p->mr->rkey,
+	};
+	struct ib_rdma_wr read = {
+		.wr = {
+			.opcode = IB_WR_RDMA_READ,
+			.next = &next.wr,
+			.sg_list = &to,
+			.num_sge = 1,
+		},
+		.remote_addr = p->mr->iova,
+		.rkey = p->mr->rkey,
+	};
+	int ret = 0;
+
+	to.addr = p->mr->iova + SLOT;
+	if (kind->opcode == IB_WR_SEND_WITH_INV)
+		next.wr.ex.invalidate_rkey = p->mr->rkey;
+	if (kind->opcode != IB_WR_RDMA_WRITE)
+		ret = post_receive_one(p, p->qp[1], 0);
+	fill_fenced(p, round);
+	return ret ?: ib_post_send(p->qp[0], &read.wr, NULL) ?:
+	       take_fenced(p, &next.wr) ?:
+	       need(!memchr_inv(received(p, 0), round, SLOT),
+		    "what was sent behind a Read");
+}
+
 /*
  * What a Read brings is sent on by the Send or Write behind it: none of it before all
  * of it has come.
  */
 static int check_read_fence(struct posting *p)
 {
-	static const enum ib_wr_opcode opcodes[] = {
-		IB_WR_SEND, IB_WR_SEND, IB_WR_RDMA_WRITE,
-	};
-	struct ib_sge sge = { .length = SLOT, .lkey = p->mr->lkey };
-	struct ib_rdma_wr read = {
-		.wr = {
-			.opcode = IB_WR_RDMA_READ,
-			.sg_list = &sge,
-			.num_sge = 1,
-		},
-		.rkey = p->mr->rkey,
-	}, next;
 	struct ib_send_wr invalidate = {
 		.opcode = IB_WR_LOCAL_INV,
 		.ex.invalidate_rkey = p->mr->rkey,
 	};
-	unsigned int i, k;
-	int ret = register_page(p, p->mr, IB_WC_SUCCESS);
+	unsigned int i;
+	int ret = 0;
 
-	if (ret)
-		return ret;
-	sge.addr = p->mr->iova + SLOT;
-	next = read;
-	read.remote_addr = p->mr->iova;
-	read.wr.next = &next.wr;
-	next.remote_addr = p->mr->iova + PAGE_SIZE / 2;
-	for (i = 0; i < TIMES * ARRAY_SIZE(opcodes) && !ret; i++) {
-		k = i % ARRAY_SIZE(opcodes);
-		next.wr.opcode = opcodes[k];
-		next.wr.send_flags = IB_SEND_FENCE | IB_SEND_SIGNALED |
-				     (k == 1 ? IB_SEND_SOLICITED : 0);
-		next.wr.wr_id = i;
-		if (next.wr.opcode == IB_WR_SEND)
-			ret = post_receive_one(p, p->qp[1], 0);
-		fill_fenced(p, 1 + i);
-		ret = ret ?: ib_post_send(p->qp[0], &read.wr, NULL) ?:
-		      take_fenced(p, &next.wr) ?:
-		      need(!memchr_inv(received(p, 0), 1 + i, SLOT),
-			   "what was sent behind a Read");
+	for (i = 0; i < TIMES * ARRAY_SIZE(fenced) && !ret; i++) {
+		const struct fenced *kind = &fenced[i % ARRAY_SIZE(fenced)];
+
+		ret = register_page(p, p->mr, IB_WC_SUCCESS) ?:
+		      send_behind_read(p, kind, 1 + i);
+		if (!ret && kind->opcode != IB_WR_SEND_WITH_INV)
+			ret = execute(p, &invalidate, IB_WC_LOCAL_INV,
+				      IB_WC_SUCCESS);
 	}
-	return ret ?: execute(p, &invalidate, IB_WC_LOCAL_INV, IB_WC_SUCCESS);
+	return ret;
 }
 
 /* The region is of another PD than the QP. */
@@ -571,11 +663,12 @@ static int check_other_pd(struct posting *p)
 /*
  * ------------------------------------------------------------ objects
  */
-static struct ib_qp *make_qp(struct posting *p)
+static struct ib_qp *make_qp(struct posting *p, struct ib_srq *srq)
 {
 	struct ib_qp_init_attr init = {
 		.send_cq = p->cq,
 		.recv_cq = p->cq,
+		.srq = srq,
 		.cap = {
 			.max_send_wr = DEPTH, .max_recv_wr = DEPTH,
 			.max_send_sge = 1, .max_recv_sge = 1,
@@ -595,16 +688,16 @@ static int to_init(struct ib_qp *qp)
 			    IB_QP_PORT | IB_QP_ACCESS_FLAGS);
 }
 
-/* Connected, or in INIT. */
-static int with_qps(struct posting *p, bool connected,
-		    int (*check)(struct posting *p))
+/* Connected, or in INIT; the second one receives by @srq, or by an RQ of its own. */
+static int with_qps_on(struct posting *p, struct ib_srq *srq, bool connected,
+		       int (*check)(struct posting *p))
 {
 	int ret;
 
-	p->qp[0] = make_qp(p);
+	p->qp[0] = make_qp(p, NULL);
 	if (IS_ERR(p->qp[0]))
 		return PTR_ERR(p->qp[0]);
-	p->qp[1] = make_qp(p);
+	p->qp[1] = make_qp(p, srq);
 	ret = PTR_ERR_OR_ZERO(p->qp[1]);
 	if (!ret) {
 		ret = connected ? connect_by_hand(p->qp[0], p->qp[1]) :
@@ -615,6 +708,12 @@ static int with_qps(struct posting *p, bool connected,
 	ib_destroy_qp(p->qp[0]);
 	/* What they had on the CQ has gone with them. */
 	return ret ?: expect_nothing(p, "of QPs that have gone");
+}
+
+static int with_qps(struct posting *p, bool connected,
+		    int (*check)(struct posting *p))
+{
+	return with_qps_on(p, NULL, connected, check);
 }
 
 static int leave_completions(struct posting *p)
@@ -671,7 +770,7 @@ static int with_srq(struct posting *p)
 	p->srq = ib_create_srq(p->pd, &init);
 	if (IS_ERR(p->srq))
 		return PTR_ERR(p->srq);
-	ret = check_srq_list(p);
+	ret = with_qps_on(p, p->srq, true, check_srq_lists);
 	ib_destroy_srq(p->srq);
 	return ret;
 }
