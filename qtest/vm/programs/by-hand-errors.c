@@ -79,11 +79,17 @@ static struct ibv_sge own_half(void)
 	};
 }
 
-static void post(uint64_t wr_id, enum ibv_wr_opcode opcode, uint32_t key_change)
+/* A wr_id that needs all 64 bits, for WR number i. */
+static uint64_t wide(unsigned int i)
+{
+	return 0xfedcba9876543210ull - i * 0x1000100010001001ull;
+}
+
+static void post(unsigned int number, enum ibv_wr_opcode opcode, uint32_t key_change)
 {
 	struct ibv_sge sge = own_half();
 	struct ibv_send_wr *bad, wr = {
-		.wr_id = wr_id,
+		.wr_id = wide(number),
 		.opcode = opcode,
 		.sg_list = &sge,
 		.num_sge = 1,
@@ -97,11 +103,12 @@ static void post(uint64_t wr_id, enum ibv_wr_opcode opcode, uint32_t key_change)
 		fail("ibv_post_send failed");
 }
 
-static void post_answerer_receive(uint64_t wr_id, uint32_t length, uint32_t key_change)
+static void post_answerer_receive(unsigned int number, uint32_t length,
+				  uint32_t key_change)
 {
 	struct ibv_sge sge = own_half();
 	struct ibv_recv_wr *bad, wr = {
-		.wr_id = wr_id,
+		.wr_id = wide(number),
 		.sg_list = &sge,
 		.num_sge = 1,
 	};
@@ -112,14 +119,16 @@ static void post_answerer_receive(uint64_t wr_id, uint32_t length, uint32_t key_
 		fail("ibv_post_recv failed");
 }
 
-static void expect(unsigned int qp, uint64_t wr_id, enum ibv_wc_status status)
+static void expect(unsigned int qp, unsigned int number,
+		   enum ibv_wc_status status)
 {
 	struct ibv_wc wc = by_hand_wait(pair.cqs[qp], qp ? "receive" : "WR");
 
-	if (wc.wr_id != wr_id || wc.status != status)
-		fail("WR %llu: %s, where WR %llu with %s is due",
+	if (wc.wr_id != wide(number) || wc.status != status)
+		fail("WR 0x%llx: %s, where WR 0x%llx with %s is due",
 		     (unsigned long long)wc.wr_id,
-		     ibv_wc_status_str(wc.status), (unsigned long long)wr_id,
+		     ibv_wc_status_str(wc.status),
+		     (unsigned long long)wide(number),
 		     ibv_wc_status_str(status));
 }
 

@@ -30,6 +30,7 @@
 #define CIRCLES		200
 #define MOST_POSTS	4096
 #define MOST_LIST	64
+#define SRQ_DEPTH	16
 #define FAILING		10	/* Writes, of which number BAD is wrong */
 #define ROOM		30000	/* octets of a receive */
 #define QUIET_ROUNDS	2000
@@ -55,13 +56,32 @@ struct pair {
 	uint8_t *a_memory, *b_memory;
 	struct ibv_mr *a_mr, *b_mr;
 	unsigned int receives;	/* posted by b */
+	bool use_srq;		/* by b, which has no RQ then */
 };
 
 static const char *address;
 static const char *port = DEFAULT_PORT;
 static struct rdma_event_channel *listen_channel;
 
+/* A wr_id that needs all 64 bits, for number i. */
+static uint64_t wide(unsigned int i)
+{
+	return 0xfedcba9876543210ull - i * 0x1000100010001001ull;
+}
+
 /* -------------------------------------------------------- connections */
+
+static struct ibv_srq *make_srq(struct ibv_pd *pd)
+{
+	struct ibv_srq_init_attr init = {
+		.attr = { .max_wr = SRQ_DEPTH, .max_sge = 1 },
+	};
+	struct ibv_srq *srq = ibv_create_srq(pd, &init);
+
+	if (!srq || init.attr.max_wr != SRQ_DEPTH)
+		fail("ibv_create_srq: %m, %u", init.attr.max_wr);
+	return srq;
+}
 
 static void *accept_b(void *opaque)
 {
@@ -69,27 +89,26 @@ static void *accept_b(void *opaque)
 	unsigned int i;
 
 	take_request(listen_channel, &p->b, NULL, 0);
+	if (p->use_srq)
+		p->b.srq = make_srq(p->b.id->pd);
 	make_qp(&p->b);
 	p->b_mr = register_memory(p->b.id, p->b_memory, MEMORY,
 				  IBV_ACCESS_LOCAL_WRITE |
 				  IBV_ACCESS_REMOTE_WRITE |
 				  IBV_ACCESS_REMOTE_READ);
 	for (i = 0; i < p->receives; i++)
-		post_receive(&p->b, p->b_mr, p->b_memory + i * 64, 64, i);
+		post_receive(&p->b, p->b_mr, p->b_memory + i * 64, 64, wide(i));
 	accept_on(&p->b);
 	return NULL;
 }
 
-static void connect_pair(struct pair *p, unsigned int receives)
+static void connect_ends(struct pair *p)
 {
 	pthread_t acceptor;
 	int ret;
 
-	*p = (struct pair) {
-		.a_memory = allocate(MEMORY),
-		.b_memory = allocate(MEMORY),
-		.receives = receives,
-	};
+	p->a_memory = allocate(MEMORY);
+	p->b_memory = allocate(MEMORY);
 	ret = pthread_create(&acceptor, NULL, accept_b, p);
 	if (ret)
 		fail("pthread_create: %s", strerror(ret));
@@ -102,12 +121,22 @@ static void connect_pair(struct pair *p, unsigned int receives)
 				  IBV_ACCESS_REMOTE_READ);
 }
 
+static void connect_pair(struct pair *p, unsigned int receives)
+{
+	*p = (struct pair) { .receives = receives };
+	connect_ends(p);
+}
+
 static void free_pair(struct pair *p)
 {
+	struct ibv_srq *srq = p->b.srq;
+
 	ibv_dereg_mr(p->a_mr);
 	ibv_dereg_mr(p->b_mr);
 	free_endpoint(&p->a);
 	free_endpoint(&p->b);
+	if (srq && ibv_destroy_srq(srq))
+		fail("ibv_destroy_srq: %m");
 	free(p->a_memory);
 	free(p->b_memory);
 }
@@ -317,40 +346,71 @@ static void try_receive_chain(void)
 	say("lists of receives: ok");
 }
 
-/* Of an S-RQ: two are taken of a list whose third is bad, then as many as there is
- * room for. */
+static void fill_srq_list(struct pair *p, struct ibv_recv_wr *wrs,
+			  struct ibv_sge *sges, unsigned int count)
+{
+	unsigned int i;
+
+	for (i = 0; i < count; i++) {
+		sges[i] = (struct ibv_sge) {
+			(uintptr_t)p->b_memory + 64 * i, 64, p->b_mr->lkey,
+		};
+		wrs[i] = (struct ibv_recv_wr) {
+			.wr_id = wide(i), .sg_list = &sges[i], .num_sge = 1,
+			.next = i + 1 < count ? &wrs[i + 1] : NULL,
+		};
+	}
+}
+
+/* A message for each of the first count WRs of a list, where that one says. */
+static void use_srq_list(struct pair *p, unsigned int count)
+{
+	unsigned int i;
+
+	memset(p->b_memory, 0, MEMORY);
+	for (i = 0; i < count; i++) {
+		post_message(&p->a, p->a_mr, p->a_memory + 64 * i, 64, i);
+		poll_one(p->a.send_cq, i, IBV_WC_SUCCESS);
+		poll_one(p->b.recv_cq, wide(i), IBV_WC_SUCCESS);
+	}
+	if (memcmp(p->a_memory, p->b_memory, 64 * count) ||
+	    p->b_memory[64 * count])
+		fail("messages are not where an S-RQ's receives say");
+}
+
+/* Of an S-RQ: of a list whose third is bad two are taken, and have the next two
+ * messages; then a list is taken as a whole; then as much of one as there is room for. */
 static void try_srq_lists(void)
 {
-	struct ibv_srq_init_attr init = {
-		.attr = { .max_wr = 16, .max_sge = 1 },
-	};
 	struct ibv_recv_wr *bad = NULL, wrs[MOST_LIST];
-	struct ibv_srq *srq;
-	unsigned int i;
-	struct pair p;
+	struct pair p = { .use_srq = true };
+	struct ibv_sge sges[MOST_LIST];
+	int ret;
 
-	connect_pair(&p, 0);
-	srq = ibv_create_srq(p.b.id->pd, &init);
-	if (!srq || init.attr.max_wr >= MOST_LIST)
-		fail("ibv_create_srq: %m, %u", init.attr.max_wr);
-	for (i = 0; i < MOST_LIST; i++)
-		wrs[i] = (struct ibv_recv_wr) {
-			.next = i + 1 < MOST_LIST ? &wrs[i + 1] : NULL,
-		};
+	connect_ends(&p);
+	fill(&p);
+	fill_srq_list(&p, wrs, sges, LIST);
 	wrs[BAD].num_sge = 10000;
-	expect_refused(ibv_post_srq_recv(srq, wrs, &bad), EINVAL,
+	expect_refused(ibv_post_srq_recv(p.b.srq, wrs, &bad), EINVAL,
 		       "an S-RQ's list with too many SGEs in the third");
 	if (bad != &wrs[BAD])
 		fail("number %td of an S-RQ's list is said to be bad",
 		     bad - wrs);
-	wrs[BAD].num_sge = 0;
-	expect_refused(ibv_post_srq_recv(srq, wrs, &bad), ENOMEM,
+	use_srq_list(&p, BAD);
+	fill_srq_list(&p, wrs, sges, CHAIN);
+	ret = ibv_post_srq_recv(p.b.srq, wrs, &bad);
+	memset(wrs, 0xee, sizeof(wrs));
+	memset(sges, 0xee, sizeof(sges));
+	if (ret)
+		fail("a list of %d for an S-RQ: %s", CHAIN, strerror(ret));
+	use_srq_list(&p, CHAIN);
+	fill_srq_list(&p, wrs, sges, MOST_LIST);
+	expect_refused(ibv_post_srq_recv(p.b.srq, wrs, &bad), ENOMEM,
 		       "a list of more than an S-RQ has room for");
-	if (bad != &wrs[init.attr.max_wr - BAD])
-		fail("%td of a list fill an S-RQ of %u that has %d",
-		     bad - wrs, init.attr.max_wr, BAD);
-	if (ibv_destroy_srq(srq))
-		fail("ibv_destroy_srq: %m");
+	if (bad != &wrs[SRQ_DEPTH])
+		fail("%td of a list fill an S-RQ of %u", bad - wrs, SRQ_DEPTH);
+	use_srq_list(&p, SRQ_DEPTH);
+	expect_nothing(p.b.recv_cq, "all of an S-RQ's lists is used");
 	end_pair(&p);
 	say("lists of an S-RQ: ok");
 }
@@ -610,7 +670,7 @@ static void try_unsignaled(void)
 	poll_one(p.a.send_cq, 7, IBV_WC_SUCCESS);
 	expect_nothing(p.a.send_cq, "31 unsignaled, one signaled");
 	for (i = 0; i < (MIXED + 4) / 5; i++)
-		poll_one(p.b.recv_cq, i, IBV_WC_SUCCESS);
+		poll_one(p.b.recv_cq, wide(i), IBV_WC_SUCCESS);
 	end_pair(&p);
 	say("unsignaled work requests: ok");
 	if (ibv_dealloc_mw(mw))
@@ -631,14 +691,14 @@ static void try_flush(void)
 	poll_one(p.a.send_cq, 0, IBV_WC_SUCCESS);
 	poll_one(p.a.send_cq, 1, IBV_WC_SUCCESS);
 	await_octet(&p, 3 * 64);
-	poll_one(p.b.recv_cq, 0, IBV_WC_SUCCESS);
+	poll_one(p.b.recv_cq, wide(0), IBV_WC_SUCCESS);
 	/* Two of each are there and not polled, four receives wait. */
 	if (ibv_modify_qp(p.b.id->qp, &attr, IBV_QP_STATE))
 		fail("ibv_modify_qp: %m");
 	for (i = 1; i < 4; i++)
-		poll_one(p.b.recv_cq, i, IBV_WC_SUCCESS);
+		poll_one(p.b.recv_cq, wide(i), IBV_WC_SUCCESS);
 	for (; i < 8; i++)
-		poll_one(p.b.recv_cq, i, IBV_WC_WR_FLUSH_ERR);
+		poll_one(p.b.recv_cq, wide(i), IBV_WC_WR_FLUSH_ERR);
 	expect_nothing(p.b.recv_cq, "all receives have completed");
 	poll_one(p.a.send_cq, 2, IBV_WC_SUCCESS);
 	poll_one(p.a.send_cq, 3, IBV_WC_SUCCESS);
@@ -796,13 +856,14 @@ static void try_errors(void)
 	fill(&p);
 	for (i = 0; i < FAILING; i++) {
 		wr = write_wr(&p, &sge, i, false);
+		wr.wr_id = wide(i);
 		if (i == BAD)
 			sge.lkey ^= 0x5500;
 		post_unsignaled(&p, &wr);
 	}
-	poll_one(p.a.send_cq, BAD, IBV_WC_LOC_PROT_ERR);
+	poll_one(p.a.send_cq, wide(BAD), IBV_WC_LOC_PROT_ERR);
 	for (i = BAD + 1; i < FAILING; i++)
-		poll_one(p.a.send_cq, i, IBV_WC_WR_FLUSH_ERR);
+		poll_one(p.a.send_cq, wide(i), IBV_WC_WR_FLUSH_ERR);
 	expect_nothing(p.a.send_cq, "all Writes have completed");
 	for (i = 0; i < BAD; i++)
 		await_octet(&p, i);
@@ -811,7 +872,7 @@ static void try_errors(void)
 			fail("octet %u of a Write that failed arrived", i);
 	expect_fatal_event(&p);
 	for (i = 0; i < 4; i++)
-		poll_one(p.b.recv_cq, i, IBV_WC_WR_FLUSH_ERR);
+		poll_one(p.b.recv_cq, wide(i), IBV_WC_WR_FLUSH_ERR);
 	end_pair(&p);
 	say("unsignaled work requests that fail: ok");
 }
@@ -830,7 +891,7 @@ static void try_close(void)
 	expect_and_ack(p.a.channel, RDMA_CM_EVENT_DISCONNECTED);
 	expect_and_ack(p.b.channel, RDMA_CM_EVENT_DISCONNECTED);
 	for (i = 0; i < 4; i++)
-		poll_one(p.b.recv_cq, i, IBV_WC_WR_FLUSH_ERR);
+		poll_one(p.b.recv_cq, wide(i), IBV_WC_WR_FLUSH_ERR);
 	if (next_event(p.a.channel, 0.3) || next_event(p.b.channel, 0.1))
 		fail("an end is told twice of the end");
 	if (next_qp_event(&p, 0.1, &type))
@@ -863,7 +924,7 @@ static void try_too_long(enum ibv_wr_opcode opcode)
 		     ibv_wc_status_str(wc.status));
 	if (p.b_memory[0] || p.a_memory[0] != 1)
 		fail("octets of 4 GiB arrived, opcode %d", opcode);
-	poll_one(p.b.recv_cq, 0, IBV_WC_WR_FLUSH_ERR);
+	poll_one(p.b.recv_cq, wide(0), IBV_WC_WR_FLUSH_ERR);
 	end_pair(&p);
 }
 
