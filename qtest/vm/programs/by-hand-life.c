@@ -630,6 +630,89 @@ static void try_posted_before(void)
 	by_hand_free(&pair);
 }
 
+static unsigned int fill_sq(struct ibv_qp *qp)
+{
+	struct ibv_sge sge = { (uintptr_t)memory, 8, mr->lkey };
+	struct ibv_send_wr *bad, wr = {
+		.sg_list = &sge, .num_sge = 1,
+		.opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED,
+		.wr.rdma = {
+			.remote_addr = (uintptr_t)memory + SLOT,
+			.rkey = mr->rkey,
+		},
+	};
+	int ret;
+
+	while (!(ret = ibv_post_send(qp, &wr, &bad)))
+		if (++wr.wr_id > MANY)
+			fail("the SQ is never full");
+	expect_status(ret, ENOMEM, "a full SQ");
+	return wr.wr_id;
+}
+
+static struct ibv_qp_cap capabilities(struct ibv_qp *qp)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	expect_status(ibv_query_qp(qp, &attr, IBV_QP_CAP, &init), 0,
+		      "ibv_query_qp");
+	return init.cap;
+}
+
+/* No room for what is outstanding: the QP stays as it is. */
+static void refuse_depths(struct ibv_qp *qp, uint32_t send_wr, uint32_t recv_wr)
+{
+	struct ibv_qp_attr attr = { .cap = capabilities(qp) };
+	struct ibv_qp_cap before = attr.cap, after;
+
+	attr.cap.max_send_wr = send_wr;
+	attr.cap.max_recv_wr = recv_wr;
+	expect_status(ibv_modify_qp(qp, &attr, IBV_QP_CAP), EINVAL,
+		      "queues too small for what is in them");
+	after = capabilities(qp);
+	if (memcmp(&before, &after, sizeof(before)))
+		fail("a refused change of depths: the SQ has %u, the RQ %u",
+		     after.max_send_wr, after.max_recv_wr);
+}
+
+/* Both queues are full of what waits for the connection. */
+static void try_shrink_full(void)
+{
+	struct by_hand_pair pair;
+	unsigned int count, i;
+
+	for (i = 0; i < 2; i++) {
+		pair.cqs[i] = make_cq(MANY);
+		pair.qps[i] = make_qp_on(adapter.pd, pair.cqs[i], pair.cqs[i],
+					 NULL);
+		by_hand_init(pair.qps[i], RIGHTS);
+	}
+	count = fill_sq(pair.qps[0]);
+	for (i = 0; i < DEPTH; i++)
+		post_recv(pair.qps[0], i);
+	refuse_depths(pair.qps[0], DEPTH / 2, DEPTH);
+	refuse_depths(pair.qps[0], DEPTH, DEPTH / 2);
+	refuse_depths(pair.qps[0], 1, 1);
+	for (i = 0; i < 2; i++)
+		by_hand_rtr(&adapter, pair.qps[i], pair.qps[!i]->qp_num, 0);
+	for (i = 0; i < 2; i++)
+		by_hand_rts(&adapter, pair.qps[i], 0);
+	for (i = 0; i < count; i++)
+		expect_wc(pair.cqs[0], i, IBV_WC_SUCCESS, "a held Write");
+	for (i = 0; i < DEPTH; i++) {
+		post_send(pair.qps[1], i);
+		expect_wc(pair.cqs[1], i, IBV_WC_SUCCESS, "Send");
+		expect_wc(pair.cqs[0], i, IBV_WC_SUCCESS, "a held receive");
+	}
+	if (fill_sq(pair.qps[0]) != count)
+		fail("a refused change of depths changes the SQ");
+	for (i = 0; i < count; i++)
+		expect_wc(pair.cqs[0], i, IBV_WC_SUCCESS, "a Write");
+	expect_empty(pair.cqs[0], "all are complete");
+	by_hand_free(&pair);
+}
+
 /* Many more Reads than may be outstanding, which is one. */
 static void try_reads(struct by_hand_pair *pair)
 {
@@ -756,57 +839,94 @@ static void try_reset_at_once(void)
 	expect_status(ibv_destroy_cq(cq), 0, "ibv_destroy_cq");
 }
 
-/* In RESET nothing is taken, and of what was refused there nothing is done later. */
-static void try_refused_in_reset(void)
+/* Nothing is taken. */
+static void refuse_in_reset(struct ibv_qp *qp)
 {
 	struct ibv_recv_wr *bad_recv = NULL, recv = { .wr_id = 1 };
 	struct ibv_send_wr *bad = NULL, send = {
 		.wr_id = 2, .opcode = IBV_WR_SEND,
 		.send_flags = IBV_SEND_SIGNALED,
 	};
+
+	expect_status(ibv_post_send(qp, &send, &bad), EINVAL, "a Send in RESET");
+	expect_status(ibv_post_recv(qp, &recv, &bad_recv), EINVAL,
+		      "a receive in RESET");
+	if (bad != &send || bad_recv != &recv)
+		fail("what is refused in RESET is not the bad one");
+}
+
+/* Of what was refused in RESET nothing is done later, whether the QP is new or not. */
+static void try_refused_in_reset(void)
+{
 	struct by_hand_pair pair;
-	unsigned int i;
+	unsigned int round, i;
 
 	for (i = 0; i < 2; i++) {
 		pair.cqs[i] = make_cq(DEPTH);
 		pair.qps[i] = make_qp_on(adapter.pd, pair.cqs[i], pair.cqs[i],
 					 NULL);
-		expect_status(ibv_post_send(pair.qps[i], &send, &bad), EINVAL,
-			      "a Send in RESET");
-		expect_status(ibv_post_recv(pair.qps[i], &recv, &bad_recv),
-			      EINVAL, "a receive in RESET");
-		if (bad != &send || bad_recv != &recv)
-			fail("what is refused in RESET is not the bad one");
 	}
-	by_hand_join(&adapter, &pair, RIGHTS);
-	send_one(&pair, 3);
-	expect_empty(pair.cqs[0], "refused in RESET");
-	expect_empty(pair.cqs[1], "refused in RESET");
+	for (round = 0; round < 2; round++) {
+		for (i = 0; i < 2; i++) {
+			to_state(pair.qps[i], IBV_QPS_RESET);
+			refuse_in_reset(pair.qps[i]);
+		}
+		by_hand_join(&adapter, &pair, RIGHTS);
+		send_one(&pair, 3);
+		poll(NULL, 0, 20);
+		expect_empty(pair.cqs[0], "refused in RESET");
+		expect_empty(pair.cqs[1], "refused in RESET");
+	}
 	by_hand_free(&pair);
 }
 
-/* Reads are under way, and nobody wants to hear of them: behind ERR and RESET they are
- * over, and the memory is the program's. */
-static void try_reset_in_reads(void)
+/* Reads of the one, and Sends and Writes of the other, none of them signaled. */
+static void post_both_ways(struct by_hand_pair *pair)
+{
+	unsigned int k;
+
+	for (k = 0; k < DEPTH; k++)
+		post_recv(pair->qps[0], k);
+	for (k = 0; k < DEPTH; k++) {
+		post(pair->qps[0], k, IBV_WR_RDMA_READ, 0);
+		post(pair->qps[1], k,
+		     k % 2 ? IBV_WR_SEND : IBV_WR_RDMA_WRITE, 0);
+	}
+}
+
+/* What nobody has posted changes neither the memory nor the CQ. */
+static void expect_over(struct ibv_cq *cq)
+{
+	unsigned int k;
+
+	memset(memory, 0x77, SLOT);
+	memset(memory + SLOT, 0x55, 2 * SLOT);
+	expect_empty(cq, "after RESET");
+	poll(NULL, 0, 20);
+	for (k = 0; k < 3 * SLOT; k++)
+		if (memory[k] != (k < SLOT ? 0x77 : 0x55))
+			fail("after RESET octet %u has changed", k);
+	expect_empty(cq, "after RESET");
+}
+
+/* Work is under way, and nobody wants to hear of it: behind ERR and RESET it is over,
+ * and the memory is the program's. */
+static void try_reset_under_way(void)
 {
 	struct by_hand_pair pair;
 	unsigned int i, k;
 
 	for (i = 0; i < TIMES; i++) {
-		by_hand_connect(&adapter, &pair, adapter.pd, RIGHTS, DEPTH);
-		memset(memory, 0, SLOT);
-		memset(memory + SLOT, 1, SLOT);
-		for (k = 0; k < DEPTH; k++)
-			post(pair.qps[0], k, IBV_WR_RDMA_READ, 0);
+		for (k = 0; k < 2; k++) {
+			pair.cqs[k] = make_cq(2 * DEPTH);
+			pair.qps[k] = make_qp_on(adapter.pd, pair.cqs[k],
+						 pair.cqs[k], NULL);
+		}
+		by_hand_join(&adapter, &pair, RIGHTS);
+		post_both_ways(&pair);
 		expect_status(try_state(pair.qps[0], IBV_QPS_ERR), 0, "ERR");
 		to_state(pair.qps[0], IBV_QPS_RESET);
-		memset(memory, 0x77, SLOT);
-		expect_empty(pair.cqs[0], "after RESET");
-		poll(NULL, 0, 20);
-		for (k = 0; k < SLOT; k++)
-			if (memory[k] != 0x77)
-				fail("after RESET octet %u is read to", k);
-		expect_empty(pair.cqs[0], "after RESET");
+		expect_over(pair.cqs[0]);
 		by_hand_free(&pair);
 	}
 }
@@ -867,13 +987,14 @@ static void try_states(void)
 	struct by_hand_pair pair;
 
 	try_posted_before();
+	try_shrink_full();
 	by_hand_connect(&adapter, &pair, adapter.pd, RIGHTS, DEPTH);
 	try_reads(&pair);
 	try_terminate(&pair);
 	try_error(&pair);
 	by_hand_free(&pair);
 	try_reset_at_once();
-	try_reset_in_reads();
+	try_reset_under_way();
 	try_refused_in_reset();
 	say("states of QPs: ok");
 	destroy_unconnected(IBV_QPS_RESET);

@@ -119,17 +119,22 @@ struct kind {
 	enum ibv_wc_opcode sent, received;
 	bool receives;
 	const char *what;
+	unsigned int flags;
 };
 
 static const struct kind kinds[] = {
-	{ IBV_WR_RDMA_WRITE, IBV_WC_RDMA_WRITE, 0, false, "a Write" },
+	{ IBV_WR_RDMA_WRITE, IBV_WC_RDMA_WRITE, 0, false, "a Write", 0 },
 	{ IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WC_RDMA_WRITE,
-	  IBV_WC_RECV_RDMA_WITH_IMM, true, "a Write with Immediate" },
-	{ IBV_WR_SEND, IBV_WC_SEND, IBV_WC_RECV, true, "a Send" },
+	  IBV_WC_RECV_RDMA_WITH_IMM, true, "a Write with Immediate", 0 },
+	{ IBV_WR_SEND, IBV_WC_SEND, IBV_WC_RECV, true, "a Send", 0 },
+	{ IBV_WR_SEND, IBV_WC_SEND, IBV_WC_RECV, true, "a solicited Send",
+	  IBV_SEND_SOLICITED },
 	{ IBV_WR_SEND_WITH_IMM, IBV_WC_SEND, IBV_WC_RECV, true,
-	  "a Send with Immediate" },
+	  "a Send with Immediate", 0 },
 	{ IBV_WR_SEND_WITH_INV, IBV_WC_SEND, IBV_WC_RECV, true,
-	  "a Send with Invalidate" },
+	  "a Send with Invalidate", 0 },
+	{ IBV_WR_SEND_WITH_INV, IBV_WC_SEND, IBV_WC_RECV, true,
+	  "a solicited Send with Invalidate", IBV_SEND_SOLICITED },
 };
 
 static void bind_first(void)
@@ -162,7 +167,7 @@ static void try_read_fence(const struct kind *kind, uint8_t octet)
 	memset(source, octet, SIZE);
 	memset(sink, 0, SIZE);
 	memset(target, 0, SIZE);
-	wrs[1].send_flags = IBV_SEND_FENCE;
+	wrs[1].send_flags = IBV_SEND_FENCE | kind->flags;
 	if (kind->opcode == IBV_WR_SEND_WITH_INV) {
 		bind_first();
 		wrs[1].invalidate_rkey = mw->rkey;
@@ -343,6 +348,15 @@ static void refuse(struct ibv_send_wr *wr, const char *what)
 		fail("%s: %s, not EINVAL", what, strerror(ret));
 }
 
+/* What would do in every other state. */
+static void refuse_extended_in_reset(struct ibv_qp_ex *qp)
+{
+	ibv_wr_start(qp);
+	ibv_wr_local_inv(qp, mw->rkey);
+	if (ibv_wr_complete(qp) != EINVAL)
+		fail("ibv_wr_complete() in RESET: not EINVAL");
+}
+
 static struct ibv_qp_ex *make_extended(void)
 {
 	struct ibv_qp_init_attr_ex attr = {
@@ -360,6 +374,7 @@ static struct ibv_qp_ex *make_extended(void)
 
 	if (!qp)
 		fail("ibv_create_qp_ex: %s", strerror(errno));
+	refuse_extended_in_reset(ibv_qp_to_qp_ex(qp));
 	by_hand_init(qp, 0);
 	return ibv_qp_to_qp_ex(qp);
 }
