@@ -2024,6 +2024,25 @@ static void test_longest_each(void)
     rnic_shows("R1.1-1");
 }
 
+/* A Read Request asks for as much as a message can have, and gets just that. */
+static void test_longest_response(void)
+{
+    enum { PAGE = 2 * 1024 * 1024 };
+    Connection *c = connection_new(NULL);
+    g_autofree uint8_t *data = g_malloc(PAGE);
+    WireRead read = { .sink_stag = 0xff000001, .size = UINT32_MAX };
+    uint64_t memory;
+
+    rnic_pattern(data, PAGE, 7);
+    read.source_stag = le32_to_cpu(endless_region(c, data, &memory).stag);
+    wire_put_read_request(c->peer, &read);
+    get_longest(c, WIRE_READ_RESPONSE, data);
+    wire_expect_silence(c->peer);
+    rnic_expect_no_async(c->r);
+    connection_free(c);
+    rnic_shows("R4.4-5");
+}
+
 /* A peer that does not read one stream does not hold up the other. */
 static void test_streams_independent(void)
 {
@@ -2150,6 +2169,7 @@ int main(int argc, char **argv)
     qtest_add_func("rnic/data/large", test_large);
     qtest_add_func("rnic/data/longest-send", test_longest_send);
     qtest_add_func("rnic/data/longest-each", test_longest_each);
+    qtest_add_func("rnic/data/longest-response", test_longest_response);
     qtest_add_func("rnic/data/streams-independent", test_streams_independent);
     qtest_add_func("rnic/data/no-deadlock", test_no_deadlock);
     return g_test_run();
