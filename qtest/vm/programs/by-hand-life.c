@@ -73,6 +73,7 @@ static struct ibv_qp *make_qp_on(struct ibv_pd *pd, struct ibv_cq *send_cq,
 
 /* ------------------------------------------------------------- posting */
 
+/* From and to the first octets; a Read is of the second slot, a Write to the fourth. */
 static void post(struct ibv_qp *qp, uint64_t wr_id, enum ibv_wr_opcode opcode,
 		 unsigned int flags)
 {
@@ -81,7 +82,8 @@ static void post(struct ibv_qp *qp, uint64_t wr_id, enum ibv_wr_opcode opcode,
 		.wr_id = wr_id, .sg_list = &sge, .num_sge = 1,
 		.opcode = opcode, .send_flags = flags,
 		.wr.rdma = {
-			.remote_addr = (uintptr_t)memory + SLOT,
+			.remote_addr = (uintptr_t)memory +
+				(opcode == IBV_WR_RDMA_READ ? SLOT : 3 * SLOT),
 			.rkey = mr->rkey,
 		},
 	};
@@ -900,10 +902,10 @@ static void expect_over(struct ibv_cq *cq)
 	unsigned int k;
 
 	memset(memory, 0x77, SLOT);
-	memset(memory + SLOT, 0x55, 2 * SLOT);
+	memset(memory + SLOT, 0x55, 3 * SLOT);
 	expect_empty(cq, "after RESET");
 	poll(NULL, 0, 20);
-	for (k = 0; k < 3 * SLOT; k++)
+	for (k = 0; k < 4 * SLOT; k++)
 		if (memory[k] != (k < SLOT ? 0x77 : 0x55))
 			fail("after RESET octet %u has changed", k);
 	expect_empty(cq, "after RESET");
