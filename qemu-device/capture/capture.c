@@ -82,14 +82,6 @@ static void capture_leak(RnicCapture *c)
     c->rate_ns = now;
 }
 
-/* What is beyond the rate does not count, so that it ends when the device is slow. */
-static void capture_account(RnicCapture *c, uint32_t octets)
-{
-    if (!throttle_compute_wait(&c->rate)) {
-        c->rate.level += octets;
-    }
-}
-
 bool rnic_capture_beyond_rate(RnicCapture *c)
 {
     if (!c->rate.avg) {
@@ -116,6 +108,7 @@ static void capture_truncate(RnicCapture *c, RnicPcapngPacket *p)
  */
 static uint8_t *capture_block(RnicCapture *c, RnicPcapngPacket *p, bool truncate)
 {
+    bool counts = !truncate;    /* what is beyond does not: so it ends in time */
     size_t size;
     uint8_t *block;
 
@@ -135,7 +128,9 @@ static uint8_t *capture_block(RnicCapture *c, RnicPcapngPacket *p, bool truncate
     }
     rnic_pcapng_packet(block, p);
     c->counts.truncated += truncate;
-    capture_account(c, p->captured);
+    if (counts) {
+        c->rate.level += p->captured;
+    }
     c->file_octets += size;
     return block;
 }

@@ -1291,6 +1291,47 @@ static void put_good_part(World *w, const WireRead *read, void *data,
     wire_put_segment(w->c->peer, &s);
 }
 
+/* What is placed is the good part alone. */
+static void check_bad_response(const BadResponse *bad)
+{
+    World w;
+    uint8_t data[200], got[300], canary[300];
+    WireSegment s;
+    WireRead read;
+    WireTerminate t;
+
+    world_init(&w, NULL);
+    connection_establish(w.c, NULL);
+    rnic_pattern(canary, sizeof(canary), 4);
+    connection_fill(w.c, 0, canary, sizeof(canary));
+    memset(data, 0x33, sizeof(data));
+    connection_post(w.c, RNIC_SQ_RDMA_READ, 1, 100, 100);
+    connection_post(w.c, RNIC_SQ_SEND, 2, 0, 0);
+    wire_get_read_request(w.c->peer, 1, &read);
+    wire_get_send(w.c->peer, WIRE_SEND, 1, NULL, 0);
+    s = (WireSegment) {
+        .opcode = WIRE_READ_RESPONSE, .tagged = true,
+        .last = bad->last, .ddp_version = 1, .rdmap_version = 1,
+        .stag = read.sink_stag + bad->stag_delta,
+        .to = read.sink_to + bad->good + bad->to_delta,
+        .length = bad->length, .payload = data,
+    };
+    if (bad->good) {
+        memset(canary + 100, 0x44, bad->good);
+        put_good_part(&w, &read, canary + 100, bad->good);
+    }
+    put_bad(&w, &s);
+    t = wire_expect_terminate(w.c->peer, bad->code);
+    g_assert_cmphex(t.flags, ==, MD);
+    check_echo(&w, &t);
+    rnic_expect_async(w.c->r, bad->event, w.c->qp.number);
+    rnic_expect_cqe(w.c->r, &w.c->send_cq, 1, RNIC_WC_FLUSHED);
+    rnic_expect_cqe(w.c->r, &w.c->send_cq, 2, RNIC_WC_FLUSHED);
+    connection_peek(w.c, 0, got, sizeof(got));
+    g_assert_cmpmem(got, sizeof(got), canary, sizeof(canary));
+    world_cleanup(&w);
+}
+
 static void test_bad_responses(void)
 {
     static const BadResponse cases[] = {
@@ -1318,42 +1359,7 @@ static void test_bad_responses(void)
     };
 
     for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
-        World w;
-        uint8_t data[200], got[300], canary[300];
-        WireSegment s;
-        WireRead read;
-        WireTerminate t;
-
-        world_init(&w, NULL);
-        connection_establish(w.c, NULL);
-        rnic_pattern(canary, sizeof(canary), 4);
-        connection_fill(w.c, 0, canary, sizeof(canary));
-        memset(data, 0x33, sizeof(data));
-        connection_post(w.c, RNIC_SQ_RDMA_READ, 1, 100, 100);
-        connection_post(w.c, RNIC_SQ_SEND, 2, 0, 0);
-        wire_get_read_request(w.c->peer, 1, &read);
-        wire_get_send(w.c->peer, WIRE_SEND, 1, NULL, 0);
-        s = (WireSegment) {
-            .opcode = WIRE_READ_RESPONSE, .tagged = true,
-            .last = cases[i].last, .ddp_version = 1, .rdmap_version = 1,
-            .stag = read.sink_stag + cases[i].stag_delta,
-            .to = read.sink_to + cases[i].good + cases[i].to_delta,
-            .length = cases[i].length, .payload = data,
-        };
-        if (cases[i].good) {
-            memset(canary + 100, 0x44, cases[i].good);
-            put_good_part(&w, &read, canary + 100, cases[i].good);
-        }
-        put_bad(&w, &s);
-        t = wire_expect_terminate(w.c->peer, cases[i].code);
-        g_assert_cmphex(t.flags, ==, MD);
-        check_echo(&w, &t);
-        rnic_expect_async(w.c->r, cases[i].event, w.c->qp.number);
-        rnic_expect_cqe(w.c->r, &w.c->send_cq, 1, RNIC_WC_FLUSHED);
-        rnic_expect_cqe(w.c->r, &w.c->send_cq, 2, RNIC_WC_FLUSHED);
-        connection_peek(w.c, 0, got, sizeof(got));
-        g_assert_cmpmem(got, sizeof(got), canary, sizeof(canary));
-        world_cleanup(&w);
+        check_bad_response(&cases[i]);
     }
     /* The same for the other messages that are not asked for. */
     run_errors(one_of_each, 2, NULL);

@@ -539,6 +539,11 @@ static void check_tagged(World *w, const StagRegion *region, uint8_t opcode,
     if (opcode == WIRE_READ_RESPONSE) {
         rnic_expect_cqe(w->r, &w->c->send_cq, 6, RNIC_WC_FLUSHED);
     }
+    if (!dealloc) {
+        rnic_expect_cqe(w->r, &w->c->send_cq, 7,
+                        opcode == WIRE_READ_RESPONSE ? RNIC_WC_FLUSHED
+                                                     : RNIC_WC_SUCCESS);
+    }
     assert_octets(w, region->bus[0], 'w', PIECE);
     assert_octets(w, region->bus[0] + PIECE, 'o', PAGE - PIECE);
     stag_reconnect(w->c);

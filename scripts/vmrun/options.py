@@ -128,10 +128,9 @@ def _run_options(parser):
 
 
 def _factor(text):
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError("at least 1")
-    return value
+    if not re.fullmatch("[1-9][0-9]*", text):
+        raise argparse.ArgumentTypeError(f"{text} is not 1, 2, 3 or so")
+    return int(text)
 
 
 def parse():

@@ -78,9 +78,9 @@ class Capture:
                                self.blocks.marked)
         self.doubtful = []          # frames, see below
         if self.blocks.truncated:
-            self.faults.append(Fault(name, 0, None, None, f"{self.blocks.truncated} "
-                                     "packets are cut (capture-rate, -snaplen): it "
-                                     "cannot be judged"))
+            self.faults.append(Fault(name, 0, None, None, "packets are cut "
+                                     f"(capture-rate, -snaplen): {self.blocks.truncated}; "
+                                     "it cannot be judged"))
         for frame in source.frames():
             self._take(frame)
         self.streams.end()

@@ -250,7 +250,7 @@ run_random_lies() {
 unbound=$(basename "$(readlink -f "/sys/class/infiniband/$(rdma_device)/device")")
 failures=0
 failed_steps=
-echo $((40 * RNIC_SLOWNESS)) >/proc/sys/kernel/hung_task_timeout_secs
+echo $((40 * RNIC_PATIENCE)) >/proc/sys/kernel/hung_task_timeout_secs
 # What never completes is given up soon.
 modprobe nvme-core io_timeout=3 admin_timeout=3 || fail "no NVMe"
 modprobe nvme-rdma || fail "no NVMe initiator"

@@ -136,6 +136,8 @@ static void refuse_adapter(void)
 {
 	if (ibv_open_device(adapter.context->device))
 		fail("the adapter is opened twice by a group that may once");
+	if (errno != EAGAIN)
+		fail("an adapter beyond the group's: %s", strerror(errno));
 }
 
 static void run(const char *name)

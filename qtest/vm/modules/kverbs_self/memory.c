@@ -574,7 +574,7 @@ static int check_wrong_invalidate(struct memory *m)
 			   attr.qp_state == IB_QPS_SQE, "the state behind it");
 }
 
-/* This side's own: its WR fails, the QP is in Error, the region as it was. */
+/* This side's own: its WR fails, and the QP is in Error. */
 static int check_wrong_local_invalidate(struct memory *m)
 {
 	struct ib_send_wr wr = { .opcode = IB_WR_LOCAL_INV };

@@ -305,6 +305,7 @@ static int use_srq_list(struct posting *p, unsigned int count)
 	for (i = 0; i < count && !ret; i++) {
 		bool received_it = false, sent_it = false;
 
+		memset(received(p, i), 0, SLOT);
 		ret = post_send_one(p, i, IB_SEND_SIGNALED);
 		for (k = 0; k < 2 && !ret; k++) {
 			struct ib_wc wc;
