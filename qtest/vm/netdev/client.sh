@@ -153,7 +153,12 @@ head "$limits"/{limit,inflight,limit_max}
 eventually 10 nothing_in_flight ||
 	fail "$(cat "$limits/inflight") octets in flight for ever"
 for name in rx_errors rx_dropped tx_errors tx_dropped; do
-	[ "$(statistic $name)" = 0 ] || fail "$name: $(statistic $name)"
+	[ "$(statistic $name)" = 0 ] || {
+		ethtool -S "$if"
+		ip -s -s link show "$if"
+		dmesg | tail -n 20
+		fail "$name: $(statistic $name)"
+	}
 done
 [ "$(counted device_rx_drops)" = 0 ] || fail "the device has lost frames"
 
