@@ -31,17 +31,6 @@ static void world_cleanup(World *w)
     connection_free(w->c);
 }
 
-static Connection *second_qp(World *w, uint32_t pd)
-{
-    ConnectionOptions options = stag_options;
-    Connection *other;
-
-    options.pd = pd;
-    other = connection_prepare_second(w->c, &options);
-    connection_establish(other, &options);
-    return other;
-}
-
 static uint32_t octet_at(World *w, uint64_t bus)
 {
     uint8_t octet;
@@ -191,7 +180,7 @@ static void test_kept(void)
     Connection *other;
 
     world_init(&w);
-    other = second_qp(&w, rnic_alloc_pd(w.r));
+    other = stag_second_qp(w.c, rnic_alloc_pd(w.r));
     for (Way way = 0; way < WAYS; way++) {
         for (Origin origin = 0; origin < ORIGINS; origin++) {
             Connection *c = (way + origin) & 1 ? other : w.c;
@@ -373,7 +362,7 @@ static void test_windows(void)
     Connection *other;
 
     world_init(&w);
-    other = second_qp(&w, 0);
+    other = stag_second_qp(w.c, 0);
     for (Way way = 0; way <= WAYS; way++) {
         StagRegion region = stag_region(w.r, 1);
         struct rnic_mr_attr attr;

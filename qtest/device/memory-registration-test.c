@@ -41,18 +41,6 @@ static void world_cleanup(World *w)
     connection_free(w->c);
 }
 
-/* Another QP, of @pd. */
-static Connection *second_qp(World *w, uint32_t pd)
-{
-    ConnectionOptions options = stag_options;
-    Connection *other;
-
-    options.pd = pd;
-    other = connection_prepare_second(w->c, &options);
-    connection_establish(other, &options);
-    return other;
-}
-
 /* An octet of the peer of @c, at @to of @stag, lands at @bus. */
 static void assert_maps_for(World *w, Connection *c, uint32_t stag,
                             uint64_t to, uint64_t bus)
@@ -755,7 +743,7 @@ static void test_overlap(void)
 
     world_init(&w);
     pd = rnic_alloc_pd(w.r);
-    other = second_qp(&w, pd);
+    other = stag_second_qp(w.c, pd);
     pages = stag_region(w.r, 3);
     for (int i = 0; i < 4; i++) {
         some[i] = pages;
@@ -810,7 +798,7 @@ static void test_shared_elsewhere(void)
     stag_register(w.r, &source);
     shared = source;
     shared.pd = rnic_alloc_pd(w.r);
-    other = second_qp(&w, shared.pd);
+    other = stag_second_qp(w.c, shared.pd);
     shared.access = LW | RW;
     shared.key = 0x77;
     shared.va += 0x5000;

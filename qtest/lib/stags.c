@@ -343,6 +343,17 @@ void stag_reconnect(Connection *c)
     connection_establish(c, &stag_options);
 }
 
+Connection *stag_second_qp(Connection *first, uint32_t pd)
+{
+    ConnectionOptions options = stag_options;
+    Connection *other;
+
+    options.pd = pd;
+    other = connection_prepare_second(first, &options);
+    connection_establish(other, &options);
+    return other;
+}
+
 void stag_peer_write_refused(Connection *c, uint32_t stag, uint64_t to,
                              uint32_t length, uint16_t code)
 {

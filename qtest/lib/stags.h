@@ -100,6 +100,8 @@ void stag_peer_read_refused(Connection *c, uint32_t stag, uint64_t to,
                             uint32_t length, uint16_t code);
 /* The stream has ended: a new one (with stag_options). */
 void stag_reconnect(Connection *c);
+/* Another QP of the device, of @pd and in RTS (with stag_options). */
+Connection *stag_second_qp(Connection *first, uint32_t pd);
 
 /* Nothing the test made is left: PDs, QPs, CQs and STags are as in @before. */
 void stag_assert_no_leak(Rnic *r, const struct rnic_counters *before);

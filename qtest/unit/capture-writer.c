@@ -271,29 +271,39 @@ static void test_slow(void)
     g_byte_array_unref(reader.octets);
 }
 
+/* 900 packets wait for a slow reader: less than half of them is written in time. */
+static Found end_too_soon(RnicCaptureWriter *w, const RnicCaptureCounts *counts,
+                          int fd)
+{
+    Reader reader;
+    Found found;
+
+    reader_start(&reader, fd, 20000);
+    rnic_capture_writer_end(w, counts, 100);
+    g_assert_cmpuint(qatomic_read(&reader.count), <, 900 * FRAME / 2);
+    qatomic_set(&reader.pause_us, 0);
+    reader_end(&reader);
+    found = look(reader.octets);
+    g_byte_array_unref(reader.octets);
+    return found;
+}
+
 /* The time is over: what there is of the file is whole, and counts what is lost. */
 static void test_limit(void)
 {
     RnicCaptureCounts counts = { };
     RnicCaptureWriter *w;
-    Reader reader;
     Found found;
     int fd;
 
     w = begin(pipe_of(&fd), 4 << 20, &error_abort);
     counts.received = fill(w, 900) + 10;
     counts.dropped = 10;
-    reader_start(&reader, fd, 20000);
-    rnic_capture_writer_end(w, &counts, 100);
-    g_assert_cmpuint(qatomic_read(&reader.count), <, 900 * FRAME / 2);
-    qatomic_set(&reader.pause_us, 0);
-    reader_end(&reader);
-    found = look(reader.octets);
+    found = end_too_soon(w, &counts, fd);
     g_assert_cmpuint(found.packets, >, 0);
     g_assert_cmpuint(found.packets, <, 900);
     g_assert_cmpuint(found.received, ==, 910);
     g_assert_cmpuint(found.packets + found.dropped, ==, 910);
-    g_byte_array_unref(reader.octets);
 }
 
 /* The next file never begins: what is cut of both counts, if it is in this one. */
@@ -301,7 +311,6 @@ static void test_limit_of_ring(void)
 {
     RnicCaptureCounts counts = { };
     RnicCaptureWriter *w;
-    Reader reader;
     Found found;
     int fd;
 
@@ -310,18 +319,12 @@ static void test_limit_of_ring(void)
     counts.truncated = 400;
     g_assert_true(rnic_capture_writer_next_file(w, &counts));
     counts.received = fill_with(w, 400, FRAME + 1);
-    reader_start(&reader, fd, 20000);
-    rnic_capture_writer_end(w, &counts, 100);
-    g_assert_cmpuint(qatomic_read(&reader.count), <, 900 * FRAME / 2);
-    qatomic_set(&reader.pause_us, 0);
-    reader_end(&reader);
-    found = look(reader.octets);
+    found = end_too_soon(w, &counts, fd);
     g_assert_cmpuint(found.truncated, >, 0);
     g_assert_cmpuint(found.truncated, <, 800);
     g_assert_cmpuint(found.told, ==, found.truncated);
     g_assert_cmpuint(found.received, ==, 900);
     g_assert_cmpuint(found.packets + found.dropped, ==, 900);
-    g_byte_array_unref(reader.octets);
 }
 
 /* Nobody reads: the caller waits for a moment only, whatever its limit is. */
