@@ -664,8 +664,9 @@ static void test_rtr_read_then_reads(void)
     int listener = wire_listen(2, &port);
     WireRead read;
 
+    /* An ORD of 1, which the RTR takes. */
     g_assert_cmpuint(rnic_try_connect(c->r, &c->qp, wire_guest_ip(2), port,
-                                      4, 4, 5, NULL, 0), ==, RNIC_ST_OK);
+                                      4, 1, 5, NULL, 0), ==, RNIC_ST_OK);
     c->peer = wire_accept(c->r->qts, listener);
     wire_mpa_get(c->peer, &c->request);
     c->reply = wire_mpa_reply(&c->request);
@@ -676,6 +677,7 @@ static void test_rtr_read_then_reads(void)
     wire_get_read_request(c->peer, 1, &read);
     g_assert_cmpuint(read.size, ==, 0);
     connection_post(c, RNIC_SQ_RDMA_READ, 1, 0, 3);
+    wire_expect_silence(c->peer);
     wire_put_read_response(c->peer, read.sink_stag, read.sink_to, NULL, 0);
     wire_get_read_request(c->peer, 2, &read);
     g_assert_cmpuint(read.size, ==, 3);
@@ -1059,35 +1061,46 @@ static void test_request_numbers(void)
     connection_free(c);
 }
 
-/* The peer closes after each octet of an FPDU: half a message is an error. */
+/* After the first @at octets of a Send of 5; returns how many its FPDU has. */
+static size_t close_within(Connection *c, size_t at, bool last)
+{
+    WireSegment segment = {
+        .opcode = WIRE_SEND, .last = last, .ddp_version = 1,
+        .rdmap_version = 1, .msn = 1, .length = 5,
+        .payload = (uint8_t *)"12345",
+    };
+    uint8_t ulpdu[64], octets[64];
+    size_t length;
+
+    connection_establish(c, NULL);
+    connection_recv(c, at, 0, 8);
+    length = wire_encode_fpdu(c->peer, ulpdu,
+                              wire_encode_segment(&segment, ulpdu), octets);
+    g_assert_cmpuint(at, <=, length);
+    wire_put(c->peer, octets, at);
+    wire_shutdown(c->peer);
+    rnic_wait_qp_state(c->r, &c->qp, RNIC_QPS_ERROR);
+    rnic_expect_cqe(c->r, &c->recv_cq, at, RNIC_WC_FLUSHED);
+    rnic_expect_async(c->r, RNIC_AE_BAD_LLP_CLOSE, c->qp.number);
+    rnic_expect_cm(c->r, RNIC_CM_PEER_CLOSE);
+    rnic_expect_cm(c->r, RNIC_CM_DISCONNECTED);
+    connection_recycle(c);
+    return length;
+}
+
+/*
+ * The peer closes after each octet of an FPDU, and between two FPDUs of a message: half
+ * a message is an error.
+ */
 static void test_fpdu_cut(void)
 {
     Connection *c = connection_prepare(NULL);
-    uint8_t octets[64];
     size_t length = 2;
 
     for (size_t at = 1; at < length; at++) {
-        WireSegment segment = {
-            .opcode = WIRE_SEND, .last = true, .ddp_version = 1,
-            .rdmap_version = 1, .msn = 1, .length = 5,
-            .payload = (uint8_t *)"12345",
-        };
-        uint8_t ulpdu[64];
-
-        connection_establish(c, NULL);
-        connection_recv(c, at, 0, 5);
-        length = wire_encode_fpdu(c->peer, ulpdu,
-                                  wire_encode_segment(&segment, ulpdu),
-                                  octets);
-        wire_put(c->peer, octets, at);
-        wire_shutdown(c->peer);
-        rnic_wait_qp_state(c->r, &c->qp, RNIC_QPS_ERROR);
-        rnic_expect_cqe(c->r, &c->recv_cq, at, RNIC_WC_FLUSHED);
-        rnic_expect_async(c->r, RNIC_AE_BAD_LLP_CLOSE, c->qp.number);
-        rnic_expect_cm(c->r, RNIC_CM_PEER_CLOSE);
-        rnic_expect_cm(c->r, RNIC_CM_DISCONNECTED);
-        connection_recycle(c);
+        length = close_within(c, at, true);
     }
+    close_within(c, length, false);
     connection_establish(c, NULL);
     exchange(c, 1);
     connection_free(c);

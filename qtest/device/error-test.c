@@ -1507,6 +1507,7 @@ static void test_terminate_about_read(void)
     struct rnic_cqe cqe;
     WireRead read;
     uint8_t header[52] = { 0x01, 0x00, 0xe0, 0, 0, 46 };
+    struct rnic_qp_attr attr;
     WireSegment request, terminate = {
         .opcode = WIRE_TERMINATE, .last = true, .ddp_version = 1,
         .rdmap_version = 1, .qn = 2, .msn = 1, .length = 52,
@@ -1527,9 +1528,13 @@ static void test_terminate_about_read(void)
     cqe = rnic_expect_cqe(c->r, &c->send_cq, 1, RNIC_WC_REMOTE_TERMINATION);
     g_assert_cmphex(le32_to_cpu(cqe.imm), ==, 0x0100);
     rnic_expect_cqe(c->r, &c->send_cq, 2, RNIC_WC_FLUSHED);
+    attr = rnic_query_qp(c->r, &c->qp);
+    g_assert_cmpint(attr.terminate_origin, ==, 2);
+    g_assert_cmpint(attr.terminate_length, ==, sizeof(header));
+    g_assert_cmpmem(attr.terminate, sizeof(header), header, sizeof(header));
     g_free(request.payload);
     connection_free(c);
-    rnic_shows("V9.5.2-5 V7.5.2-3");
+    rnic_shows("V9.5.2-5 V7.5.2-3 V9.2.5.2-5");
 }
 
 /* A Terminate that is wrong in itself is answered by one, and nothing loops. */

@@ -214,6 +214,7 @@ static void test_goes_first(void)
         uint32_t stream = begin(c, passive);
         char got[sizeof(ANSWER) - 1];
         struct rnic_qp_attr attr;
+        uint8_t state;
 
         chat(c->r, stream, c->peer);
         connection_recv(c, 1, 0, 16);
@@ -234,6 +235,13 @@ static void test_goes_first(void)
         g_assert_cmpmem(got, 5, "early", 5);
         rnic_expect_cqe(c->r, &c->send_cq, 2, RNIC_WC_SUCCESS);
         exchange(c, 2);
+        /* The handle is the QP's until the stream has ended. */
+        state = passive ? RNIC_QPS_TERMINATE : RNIC_QPS_CLOSING;
+        g_assert_cmpuint(rnic_modify_qp_state(c->r, &c->qp, state), ==,
+                         RNIC_ST_OK);
+        attr = rnic_query_qp(c->r, &c->qp);
+        g_assert_cmpint(attr.state, ==, state);
+        g_assert_cmphex(le32_to_cpu(attr.llp_stream), ==, stream);
         connection_recycle(c);
         g_assert_cmpuint(streams(c->r), ==, 0);
     }
@@ -881,6 +889,35 @@ static void test_other_transitions(void)
 }
 
 /* Streams that there are not, or not yet, or not any more. */
+/* One that is still being opened: both commands in one look at the ring. */
+static void refuse_unopened(Connection *c, uint32_t last)
+{
+    struct rnic_admin_sqe open = rnic_command(RNIC_ADMIN_LLP_OPEN), adopting;
+    struct rnic_admin_cqe opened, refused;
+    uint16_t port;
+    int listener = wire_listen(2, &port);
+    WirePeer *peer;
+
+    open.llp_open.local = rnic_addr(wire_guest_ip(1), 0);
+    open.llp_open.remote = rnic_addr(wire_guest_ip(2), port);
+    adopting = llp_adopt_command(c->r, &c->qp, last + 1, NULL, 0);
+    rnic_admin_fill(c->r, &open);
+    rnic_admin_fill(c->r, &adopting);
+    rnic_admin_tail(c->r);
+    rnic_admin_completion(c->r, &opened);
+    rnic_admin_completion(c->r, &refused);
+    g_assert_cmpuint(le16_to_cpu(opened.status), ==, RNIC_ST_OK);
+    g_assert_cmpuint(le32_to_cpu(opened.number), ==, last + 1);
+    g_assert_cmpuint(le16_to_cpu(refused.status), ==,
+                     RNIC_ST_INVALID_LLP_STREAM);
+    g_assert_cmpint(rnic_qp_state(c->r, &c->qp), ==, RNIC_QPS_IDLE);
+    peer = wire_accept(c->r->qts, listener);
+    llp_expect_event(c->r, RNIC_CM_STREAM_OPENED, last + 1);
+    g_assert_cmpuint(llp_try_close(c->r, last + 1, true), ==, RNIC_ST_OK);
+    wire_close(peer);
+    close(listener);
+}
+
 static void test_bad_streams(void)
 {
     Connection *c = connection_prepare(NULL);
@@ -929,6 +966,7 @@ static void test_bad_streams(void)
     llp_expect_event(c->r, RNIC_CM_STREAM_READABLE, stream);
     NO_STREAM(stream);
     g_assert_cmpuint(llp_try_close(c->r, stream, true), ==, RNIC_ST_OK);
+    refuse_unopened(c, stream);
     /* One that is another QP's by now. */
     stream = llp_connect(c->r, 1, &peer);
     connection_recycle(other);

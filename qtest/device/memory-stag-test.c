@@ -328,7 +328,7 @@ static void assert_only(World *w, Table *t, unsigned only, int bound)
     t->attr[UNDER].bound_windows =
         cpu_to_le32(le32_to_cpu(t->attr[UNDER].bound_windows) + bound);
     for (unsigned i = 0; i < ENTRIES; i++) {
-        struct rnic_mr_attr now;
+        struct rnic_mr_attr now, other;
 
         g_assert_cmpint(stag_exists(w->r, t->region[i].stag), ==,
                         !t->gone[i]);
@@ -336,6 +336,12 @@ static void assert_only(World *w, Table *t, unsigned only, int bound)
             continue;
         }
         now = table_query(w, t, i);
+        g_assert_cmpuint(rnic_admin_query(w->r, is_window(i)
+                                          ? RNIC_ADMIN_QUERY_MR
+                                          : RNIC_ADMIN_QUERY_MW,
+                                          t->region[i].stag, &other,
+                                          sizeof(other)), ==,
+                         RNIC_ST_INVALID_STAG);
         if (i == only) {
             g_assert_cmpint(memcmp(&now, &t->attr[i], sizeof(now)), !=, 0);
             t->attr[i] = now;
@@ -402,7 +408,7 @@ static void test_one_entry(void)
     table_dealloc(&w, &t, SHARERS + 1, 0);
     table_use(&w, &t);
     world_cleanup(&w);
-    rnic_shows("V7.2-6");
+    rnic_shows("V7.2-6 V7.10.3-1 V9.2.6.8-2");
 }
 
 /* --------------------------------------------------------------- STag zero */

@@ -194,6 +194,31 @@ static void assert_sink_bounds(World *w, const StagBind *bind, uint64_t base)
     rnic_expect_cqe(w->r, &w->c->send_cq, 0, RNIC_WC_SUCCESS);
 }
 
+/*
+ * An FPDU that comes in two parts, of a Write that ends beyond the window: nothing of
+ * the first part, which is inside it, is placed.
+ */
+static void refuse_in_two_parts(World *w, uint32_t stag, uint64_t to)
+{
+    uint8_t data[100], ulpdu[2 + sizeof(data) + 64], fpdu[sizeof(ulpdu) + 64];
+    WireSegment write = {
+        .opcode = WIRE_WRITE, .tagged = true, .last = true,
+        .ddp_version = 1, .rdmap_version = 1, .stag = stag, .to = to,
+        .length = sizeof(data), .payload = data,
+    };
+    const size_t first = 2 + 14 + 40;
+    size_t length;
+
+    memset(data, 0x66, sizeof(data));
+    length = wire_encode_fpdu(w->c->peer, ulpdu,
+                              wire_encode_segment(&write, ulpdu), fpdu);
+    wire_put(w->c->peer, fpdu, first);
+    rnic_settle(w->r);
+    wire_try_put(w->c->peer, fpdu + first, length - first);
+    wire_expect_terminate(w->c->peer, 0x1101);
+    stag_reconnect(w->c);
+}
+
 /* VA or zero based: the same octets, to the octet at both ends. */
 static void check_bounds(World *w, uint8_t base_type)
 {
@@ -225,6 +250,7 @@ static void check_bounds(World *w, uint8_t base_type)
     }
     stag_peer_write_refused(w->c, bind.mw, base + 100, 1, 0x1101);
     stag_peer_write_refused(w->c, bind.mw, base + 99, 2, 0x1101);
+    refuse_in_two_parts(w, bind.mw, base + 50);
     stag_peer_read_refused(w->c, bind.mw, base, 101, 0x0101);
     stag_peer_read_refused(w->c, bind.mw, base + 100, 1, 0x0101);
     stag_peer_write_refused(w->c, bind.mw, ~0ULL, 2, 0x1103);

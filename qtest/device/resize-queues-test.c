@@ -278,6 +278,12 @@ static void test_refused(void)
     rnic_mem_write32(w->r, next.memory +
                      offsetof(struct rnic_qp_record, sq_producer), 0x80000000);
     REFUSE(w, good, mask, good.modify_qp.mask, RNIC_ST_SHRINK_TOO_SMALL);
+    /* With attributes that could change: none does. */
+    good.modify_qp.ord = cpu_to_le16(1);
+    good.modify_qp.enables = RNIC_QP_ENABLE_READ;
+    REFUSE(w, good, mask, good.modify_qp.mask |
+           cpu_to_le32(RNIC_QP_MODIFY_ORD | RNIC_QP_MODIFY_ENABLES),
+           RNIC_ST_SHRINK_TOO_SMALL);
     post_receives(w, 4);
     send_some(w, 4);
     receive_some(w, 4);

@@ -232,7 +232,7 @@ static void test_modify_destroy(void)
 {
     Rnic *r = rnic_boot_up("");
     RnicSrqInit init = rnic_srq_default(r);
-    static const uint32_t bad[] = { 0, UNUSED, 0xffffffff };
+    uint32_t bad[] = { 0, UNUSED, 0xffffffff, 1u << 24 };
     struct rnic_admin_sqe sqe = rnic_command(RNIC_ADMIN_MODIFY_SRQ);
     struct rnic_admin_cqe cqe;
     RnicSrq srq, none;
@@ -240,6 +240,7 @@ static void test_modify_destroy(void)
     rnic_create_srq(r, &srq, &init);
     cqe = rnic_query_srq(r, &srq);
     g_assert_cmpuint(cqe.srq.limit_armed, ==, 0);
+    bad[3] |= srq.number;       /* one bit more than a number has */
     for (unsigned i = 0; i < G_N_ELEMENTS(bad); i++) {
         none.number = bad[i];
         g_assert_cmpuint(rnic_admin_object(r, RNIC_ADMIN_QUERY_SRQ, bad[i]),
