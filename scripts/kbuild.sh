@@ -61,12 +61,17 @@ kernel_name() {
 # kbuild SUITE HEADERS [ARGUMENT...]
 kbuild() {
 	local suite=$1 headers=$2 binds=()
+	# Debian's headers have a word for it.
+	local with_ccache=DEBIAN_KERNEL_USE_CCACHE=yes
 	shift 2
 	case $suite in
-	*-kernel) binds=(--bind "$headers") ;;
+	*-kernel)
+		binds=(--bind "$headers")
+		with_ccache=CC="ccache gcc"
+		;;
 	esac
 	"$top/scripts/in-buildroot" --suite "$suite" ${binds[@]+"${binds[@]}"} \
-		make -C "$headers" M="$out" -j "$(jobs)" "$@" modules
+		make -C "$headers" M="$out" -j "$(jobs)" "$with_ccache" "$@" modules
 }
 
 # run_sparse SUITE HEADERS

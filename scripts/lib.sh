@@ -52,6 +52,11 @@ jobs() {
 	echo "${RNIC_JOBS:-$(nproc)}"
 }
 
+# test_patience: RNIC_TEST_PATIENCE for vm-run, which takes an integer.
+test_patience() {
+	awk -v of="${RNIC_TEST_PATIENCE:-1}" 'BEGIN { print int(of) + (of > int(of)) }'
+}
+
 # changed STAMP FILE...: is STAMP missing or older than a FILE (or a file in
 # the directory FILE)?
 changed() {

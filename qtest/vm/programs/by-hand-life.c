@@ -270,11 +270,42 @@ static void use_all(struct all *all)
 		fail("a Write through a window did nothing");
 }
 
+static void expect_events(struct all *all, unsigned int count)
+{
+	struct pollfd fd = { .fd = all->channel->fd, .events = POLLIN };
+	struct ibv_cq *cq;
+	unsigned int got = 0;
+	void *context;
+
+	while (poll(&fd, 1, 200) > 0) {
+		expect_status(ibv_get_cq_event(all->channel, &cq, &context), 0,
+			      "ibv_get_cq_event");
+		ibv_ack_cq_events(cq, 1);
+		got++;
+	}
+	if (got != count)
+		fail("%u events of a CQ, not %u", got, count);
+}
+
+/* V8.3.1-2: whether an event is asked for is as before as well. */
+static void refuse_to_destroy_cq(struct all *all)
+{
+	expect_status(ibv_destroy_cq(all->cq), EBUSY, "a CQ in use");
+	use_all(all);
+	expect_events(all, 0);
+	expect_status(ibv_req_notify_cq(all->cq, 0), 0, "ibv_req_notify_cq");
+	expect_status(ibv_destroy_cq(all->cq), EBUSY, "a CQ in use");
+	expect_events(all, 0);
+	use_all(all);
+	use_all(all);
+	expect_events(all, 1);
+}
+
 /* Each of them has others that use it: none goes, and all go on. */
 static void refuse_to_destroy(struct all *all)
 {
 	expect_status(ibv_dealloc_pd(all->adapter.pd), EBUSY, "a PD in use");
-	expect_status(ibv_destroy_cq(all->cq), EBUSY, "a CQ in use");
+	refuse_to_destroy_cq(all);
 	expect_status(ibv_destroy_srq(all->srq), EBUSY, "an S-RQ in use");
 	expect_status(ibv_dereg_mr(all->mr), EBUSY, "a region in use");
 	expect_status(ibv_destroy_qp(all->qps[1]), EBUSY, "a QP in use");

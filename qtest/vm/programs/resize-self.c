@@ -239,6 +239,76 @@ static void wait_received(uint64_t n)
 	}
 }
 
+/* Events of the CQ of Sends until none has come for 200 ms. */
+static unsigned int count_send_events(void)
+{
+	struct pollfd fd = { .fd = from.send_channel->fd, .events = POLLIN };
+	struct ibv_cq *cq;
+	unsigned int count = 0;
+	void *context;
+
+	while (poll(&fd, 1, 200) > 0) {
+		if (ibv_get_cq_event(from.send_channel, &cq, &context))
+			fail("ibv_get_cq_event: %s", strerror(errno));
+		ibv_ack_cq_events(cq, 1);
+		count++;
+	}
+	return count;
+}
+
+static uint64_t send_more(uint64_t number, unsigned int count)
+{
+	uint64_t end = number + count;
+
+	while (number < end)
+		post_numbered(number++);
+	wait_received(end);
+	return end;
+}
+
+static void take_sends_of(uint64_t first, unsigned int count)
+{
+	struct ibv_wc wc[8];
+	unsigned int got = 0;
+
+	while (got < count)
+		got += ibv_poll_cq(from.send_cq, count - got, wc + got);
+	check_order(wc, count, first, "Send");
+}
+
+/* By the library, and by the adapter: there are more completions. */
+static void refuse_both(void)
+{
+	expect_refused(from.send_cq, 0, EINVAL);
+	expect_refused(from.send_cq, 2, EINVAL);
+}
+
+/* V8.3.1-2: what is refused neither asks for an event nor takes a request for one. */
+static void refuse_between_requests(void)
+{
+	uint64_t first = atomic_load(&sent);
+	uint64_t number = send_more(first, 4);
+
+	/* One that was asked for before may come. */
+	count_send_events();
+	refuse_both();
+	number = send_more(number, 4);
+	if (count_send_events())
+		fail("an event that nothing has asked for");
+	if (ibv_req_notify_cq(from.send_cq, 0))
+		fail("ibv_req_notify_cq: %s", strerror(errno));
+	refuse_both();
+	if (count_send_events())
+		fail("an event of a resize that was refused");
+	take_sends_of(first, 8);
+	send_more(number, 2);
+	if (count_send_events() != 1)
+		fail("not one event for one request");
+	take_sends_of(number, 2);
+	atomic_store(&sent, number + 2);
+	say("requests of events beside refused resizes: ok");
+}
+
 /* V5.3.3-3: completions that nobody has polled are in the way. */
 static void refuse_resizes(void)
 {
@@ -540,6 +610,7 @@ static void run(void)
 	connect_both();
 	run_traffic(resize_cqs);
 	refuse_resizes();
+	refuse_between_requests();
 	run_traffic(resize_queues);
 	refuse_queue_resizes();
 	leave_completions();

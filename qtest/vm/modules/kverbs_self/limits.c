@@ -9,13 +9,17 @@
 
 #include "limits.h"
 
+static int refused_by(const void *object, int error, const char *what)
+{
+	if (IS_ERR(object) && PTR_ERR(object) == error)
+		return 0;
+	pr_err("%s: %d instead of %d\n", what, PTR_ERR_OR_ZERO(object), error);
+	return -EIO;
+}
+
 static int refused(const void *object, const char *what)
 {
-	if (IS_ERR(object) && PTR_ERR(object) == -EINVAL)
-		return 0;
-	pr_err("%s: %d instead of %d\n", what, PTR_ERR_OR_ZERO(object),
-	       -EINVAL);
-	return -EIO;
+	return refused_by(object, -EINVAL, what);
 }
 
 static int check_cqs(struct ib_device *dev)
@@ -50,17 +54,25 @@ static int check_srqs(struct ib_pd *pd)
 	       refuse_srq(pd, 8, 1, 9, "a limit above the S-RQ");
 }
 
-static struct ib_qp *make_qp(struct ib_pd *pd, struct ib_cq *cq,
-			     struct ib_qp_cap cap)
+static struct ib_qp *make_qp_of(struct ib_pd *pd, struct ib_cq *cq,
+				struct ib_qp_cap cap, enum ib_qp_type type,
+				u32 create_flags)
 {
 	struct ib_qp_init_attr init = {
 		.send_cq = cq,
 		.recv_cq = cq,
 		.cap = cap,
-		.qp_type = IB_QPT_RC,
+		.qp_type = type,
+		.create_flags = create_flags,
 	};
 
 	return ib_create_qp(pd, &init);
+}
+
+static struct ib_qp *make_qp(struct ib_pd *pd, struct ib_cq *cq,
+			     struct ib_qp_cap cap)
+{
+	return make_qp_of(pd, cq, cap, IB_QPT_RC, 0);
 }
 
 static int refuse_qp(struct ib_pd *pd, struct ib_cq *cq, struct ib_qp_cap cap,
@@ -88,20 +100,37 @@ static int check_qps_on(struct ib_pd *pd, struct ib_cq *cq)
 		.max_send_sge = 1, .max_recv_sge = 1,
 	};
 	struct ib_qp_cap largest = cap, sq = cap, rq = cap, send = cap,
-			 receive = cap;
+			 receive = cap, inlined = cap;
 
 	/* A ring of so short work requests has room for more. */
 	sq.max_send_wr = attrs->max_qp_wr + 1;
 	rq.max_recv_wr = attrs->max_qp_wr + 1;
 	send.max_send_sge = attrs->max_send_sge + 1;
 	receive.max_recv_sge = attrs->max_recv_sge + 1;
+	inlined.max_inline_data = SZ_64K;
 	largest.max_send_wr = attrs->max_qp_wr;
 	largest.max_recv_wr = attrs->max_qp_wr;
 	return granted(pd, cq, largest) ?:
 	       refuse_qp(pd, cq, sq, "a larger SQ") ?:
 	       refuse_qp(pd, cq, rq, "a larger RQ") ?:
 	       refuse_qp(pd, cq, send, "more SGEs to send") ?:
-	       refuse_qp(pd, cq, receive, "more SGEs to receive");
+	       refuse_qp(pd, cq, receive, "more SGEs to receive") ?:
+	       refuse_qp(pd, cq, inlined, "more inline data");
+}
+
+/* What iWARP has not. */
+static int check_qp_kinds_on(struct ib_pd *pd, struct ib_cq *cq)
+{
+	struct ib_qp_cap cap = {
+		.max_send_wr = 1, .max_recv_wr = 1,
+		.max_send_sge = 1, .max_recv_sge = 1,
+	};
+
+	return refused_by(make_qp_of(pd, cq, cap, IB_QPT_UD, 0), -EOPNOTSUPP,
+			  "a QP of datagrams") ?:
+	       refused_by(make_qp_of(pd, cq, cap, IB_QPT_RC,
+				     IB_QP_CREATE_NETIF_QP), -EOPNOTSUPP,
+			  "a QP with a flag");
 }
 
 static int check_qps(struct ib_pd *pd)
@@ -111,7 +140,7 @@ static int check_qps(struct ib_pd *pd)
 
 	if (IS_ERR(cq))
 		return PTR_ERR(cq);
-	ret = check_qps_on(pd, cq);
+	ret = check_qps_on(pd, cq) ?: check_qp_kinds_on(pd, cq);
 	ib_free_cq(cq);
 	return ret;
 }

@@ -547,6 +547,41 @@ static int check_large_page(struct memory *m)
 		   IB_WC_REM_ACCESS_ERR, "a Write behind the region");
 }
 
+static void set_key(struct memory *m, u32 key)
+{
+	m->mr->lkey = key;
+	m->mr->rkey = key;
+}
+
+/* A Fast-Register has the key of its WR, which need not be the region's of before. */
+static int check_key_of_wr(struct memory *m)
+{
+	u32 before = m->mr->rkey, key = ib_inc_rkey(before);
+	struct ib_reg_wr wr = {
+		.wr.opcode = IB_WR_REG_MR,
+		.mr = m->mr,
+		.key = key,
+		.access = ALL_RIGHTS,
+	};
+	int ret;
+
+	memset(m->page[0], 0, OCTETS);
+	memset(m->page[1], 8, OCTETS);
+	ret = map_part(m, 0, PAGE_SIZE) ?:
+	      execute(m, 1, &wr.wr, IB_WC_SUCCESS, "a key of the WR's");
+	if (ret)
+		return ret;
+	set_key(m, key);
+	ret = use(m, IB_WR_RDMA_WRITE, m->mr->iova, IB_WC_SUCCESS,
+		  "a Write by the WR's key") ?:
+	      need(m->page[0][0] == 8, "what it writes");
+	set_key(m, before);
+	ret = ret ?: use(m, IB_WR_RDMA_WRITE, m->mr->iova,
+			 IB_WC_REM_ACCESS_ERR, "a Write by the key before");
+	set_key(m, key);
+	return ret;
+}
+
 /* The peer's Invalidate with a key that is not the region's. */
 static int check_wrong_invalidate(struct memory *m)
 {
@@ -712,6 +747,7 @@ static int check_all(struct memory *m)
 	       with_qps(m, invalidate) ?: check_stag_zero(m) ?:
 	       with_qps(m, check_page_size) ?:
 	       with_qps(m, check_large_page) ?: with_qps(m, invalidate) ?:
+	       with_qps(m, check_key_of_wr) ?: with_qps(m, invalidate) ?:
 	       with_qps(m, check_wrong_invalidate) ?:
 	       with_qps(m, invalidate) ?:
 	       with_qps(m, check_wrong_local_invalidate) ?:
