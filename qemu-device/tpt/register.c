@@ -369,13 +369,15 @@ static enum rnic_admin_status reregister_find(const RnicAdminRequest *q,
 static void keep_unchanged(const RnicStag *region, uint32_t change,
                            RnicRegistration *r)
 {
+    uint32_t base = change & RNIC_REREGISTER_TRANSLATION ? r->access
+                                                         : region->access;
+
     if (!(change & RNIC_REREGISTER_ACCESS)) {
         r->access = region->access;
     }
-    if (!(change & RNIC_REREGISTER_TRANSLATION)) {
-        r->access &= ~RNIC_ACCESS_ZERO_BASED;
-        r->access |= region->access & RNIC_ACCESS_ZERO_BASED;
-    }
+    /* Which is the translation's, not one of the rights. */
+    r->access &= ~RNIC_ACCESS_ZERO_BASED;
+    r->access |= base & RNIC_ACCESS_ZERO_BASED;
 }
 
 static bool reregister_remote(const RnicAdminRequest *q,

@@ -165,6 +165,84 @@ static void test_bases(void)
     rnic_shows("V7.3.1.1-1");
 }
 
+/* It is as before, though the command says the other base. */
+static void assert_base_stays(World *w, const StagRegion *region)
+{
+    static const uint32_t changes[] = {
+        0, RNIC_REREGISTER_ACCESS, RNIC_REREGISTER_PD,
+        RNIC_REREGISTER_ACCESS | RNIC_REREGISTER_PD,
+    };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(changes); i++) {
+        StagRegion other = *region;
+
+        other.access ^= ZB;
+        g_assert_cmpuint(stag_try_reregister(w->r, &other, changes[i]), ==,
+                         RNIC_ST_OK);
+        g_assert_cmphex(le32_to_cpu(stag_query_mr(w->r, region->stag).access),
+                        ==, region->access);
+        assert_base(w, region);
+    }
+}
+
+/* Where TOs begin belongs to the translation, and to nothing else of Reregister's. */
+static void test_base_of_translation(void)
+{
+    StagRegion region;
+    World w;
+
+    world_init(&w);
+    region = stag_region(w.r, 3);
+    region.offset = 0x234;
+    region.va += 0x234;
+    region.length = 2 * 4096 + 5;
+    region.access = LR | LW | RR | RW;
+    stag_register(w.r, &region);
+    for (int i = 0; i < 4; i++) {
+        assert_base_stays(&w, &region);
+        region.access ^= ZB;
+        g_assert_cmpuint(stag_try_reregister(w.r, &region,
+                                             RNIC_REREGISTER_TRANSLATION), ==,
+                         RNIC_ST_OK);
+        g_assert_cmphex(le32_to_cpu(stag_query_mr(w.r, region.stag).access),
+                        ==, region.access);
+        assert_base(&w, &region);
+    }
+    world_cleanup(&w);
+    rnic_shows("V7.3.2.3-8");
+}
+
+/* Rights that there are none of, in each of 32 bits: none of them is for Reregister. */
+static void test_unknown_rights(void)
+{
+    uint32_t known = LR | LW | RR | RW | MB | ZB | RNIC_ACCESS_REMOTE_ATOMIC |
+                     RNIC_ACCESS_READ_SINK;
+    World w;
+
+    world_init(&w);
+    for (unsigned bit = 0; bit < 32; bit++) {
+        StagRegion region = stag_region(w.r, 1);
+
+        if (known >> bit & 1) {
+            continue;
+        }
+        stag_register(w.r, &region);
+        region.access |= 1u << bit;
+        /* It is not looked at unless rights are to change. */
+        g_assert_cmpuint(stag_try_reregister(w.r, &region,
+                                             STAG_CHANGE_ALL &
+                                             ~RNIC_REREGISTER_ACCESS), ==,
+                         RNIC_ST_OK);
+        g_assert_cmpuint(stag_try_reregister(w.r, &region,
+                                             bit & 1 ? STAG_CHANGE_ALL
+                                                     : RNIC_REREGISTER_ACCESS),
+                         ==, RNIC_ST_INVALID_ACCESS_RIGHTS);
+        g_assert_false(stag_exists(w.r, region.stag));
+    }
+    world_cleanup(&w);
+    rnic_shows("V7.3.2.3-7");
+}
+
 /* ------------------------------------------------------ windows on a region */
 
 static void assert_bindable(World *w, const StagRegion *region, bool yes)
@@ -275,6 +353,94 @@ static void test_held_by_windows(void)
     g_assert_cmpuint(stag_try_reregister(w.r, &other, STAG_CHANGE_ALL), ==,
                      RNIC_ST_OK);
     assert_maps(&w, other.stag, other.va, other.bus[0]);
+    world_cleanup(&w);
+    rnic_shows("V7.3.2.3-4 V7.3.2.3-6");
+}
+
+/* One chunk, again and again: that takes the device a while to read. */
+static struct rnic_page_list long_list(Rnic *r)
+{
+    enum { PAGES = 16 * 1024 * 1024, CHUNKS = PAGES / 512 };
+    uint64_t chunk = rnic_alloc(r, RNIC_PAGE_CHUNK);
+    uint64_t list = rnic_alloc(r, CHUNKS * 8);
+    g_autofree uint64_t *chunks = g_new(uint64_t, CHUNKS);
+
+    rnic_mem_fill(r, chunk, 0, RNIC_PAGE_CHUNK);
+    for (unsigned i = 0; i < CHUNKS; i++) {
+        chunks[i] = cpu_to_le64(chunk);
+    }
+    rnic_mem_write(r, list, chunks, CHUNKS * 8);
+    return (struct rnic_page_list) {
+        .addr = cpu_to_le64(list),
+        .count = cpu_to_le32(PAGES),
+        .level = RNIC_PAGE_LIST_INDIRECT,
+        .page_shift = 12,
+    };
+}
+
+/*
+ * A window is bound to @region, unless it has a new key by then, while a list that takes
+ * its place is read. The status of that registration.
+ */
+static uint16_t reregister_while_bound(World *w, StagRegion *region,
+                                       const struct rnic_page_list *list,
+                                       uint32_t mw, uint8_t *bound)
+{
+    struct rnic_admin_sqe sqe = stag_command(w->r, RNIC_ADMIN_REREGISTER_MR,
+                                             region);
+    StagBind bind = stag_window(mw, region, region->va, 1, RW);
+    struct rnic_admin_cqe cqe;
+
+    sqe.register_mr.stag = cpu_to_le32(region->stag);
+    sqe.register_mr.change = cpu_to_le32(RNIC_REREGISTER_TRANSLATION);
+    sqe.register_mr.pages = *list;
+    sqe.register_mr.key = region->key + 1;
+    rnic_admin_fill(w->r, &sqe);
+    rnic_admin_tail(w->r);
+    rnic_settle_fast(w->r);
+    *bound = stag_bind(w->c, &bind);
+    rnic_admin_completion(w->r, &cqe);
+    return le16_to_cpu(cqe.status);
+}
+
+/* Bound while the new list is read: refused then, and nothing has changed. */
+static void test_bound_meanwhile(void)
+{
+    enum { TIMES = 20 };
+    struct rnic_page_list list;
+    unsigned bound_in_time = 0;
+    World w;
+
+    world_init(&w);
+    list = long_list(w.r);
+    for (int i = 0; i < TIMES && bound_in_time < 3; i++) {
+        uint32_t mw = stag_alloc_mw(w.r, w.r->pd, 0x11);
+        StagRegion region = stag_region(w.r, 1);
+        struct rnic_mr_attr before, after;
+        uint16_t status;
+        uint8_t bound;
+
+        stag_register(w.r, &region);
+        before = stag_query_mr(w.r, region.stag);
+        status = reregister_while_bound(&w, &region, &list, mw, &bound);
+        if (bound == RNIC_WC_SUCCESS) {
+            g_assert_cmpuint(status, ==, RNIC_ST_MW_BOUND_TO_MR);
+            after = stag_query_mr(w.r, region.stag);
+            g_assert_cmpuint(le32_to_cpu(after.bound_windows), ==, 1);
+            after.bound_windows = before.bound_windows;
+            g_assert_cmpmem(&after, sizeof(after), &before, sizeof(before));
+            assert_maps(&w, mw, region.va, region.bus[0]);
+            assert_maps(&w, region.stag, region.va + 1, region.bus[0] + 1);
+            bound_in_time++;
+        } else {
+            g_assert_cmpint(bound, ==, RNIC_WC_INVALID_REGION);
+            g_assert_cmpuint(status, ==, RNIC_ST_OK);
+            stag_reconnect(w.c);
+        }
+        stag_dealloc(w.r, mw);
+        stag_dealloc(w.r, region.stag);
+    }
+    g_assert_cmpuint(bound_in_time, >, 0);
     world_cleanup(&w);
     rnic_shows("V7.3.2.3-4 V7.3.2.3-6");
 }
@@ -825,8 +991,12 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     qtest_add_func("rnic/registration/bases", test_bases);
+    qtest_add_func("rnic/registration/base-of-translation",
+                   test_base_of_translation);
+    qtest_add_func("rnic/registration/unknown-rights", test_unknown_rights);
     qtest_add_func("rnic/registration/bind-flag", test_bind_flag);
     qtest_add_func("rnic/registration/held-by-windows", test_held_by_windows);
+    qtest_add_func("rnic/registration/bound-meanwhile", test_bound_meanwhile);
     qtest_add_func("rnic/registration/granted", test_granted);
     qtest_add_func("rnic/registration/failed-holds-nothing",
                    test_failed_holds_nothing);
