@@ -13,6 +13,7 @@
 #define LW RNIC_ACCESS_LOCAL_WRITE
 #define RR RNIC_ACCESS_REMOTE_READ
 #define RW RNIC_ACCESS_REMOTE_WRITE
+#define MB RNIC_ACCESS_MW_BIND
 
 typedef struct World {
     Connection *c;
@@ -270,6 +271,88 @@ static void test_address(void)
     rnic_shows("V7.6.1.1-3 V7.6.2.1-4");
 }
 
+/* ------------------------------------------------------ more than 2^32 octets */
+
+#define LARGE_SHIFT 27
+#define LARGE_PAGE (1ULL << LARGE_SHIFT)
+
+/* Of nearly 8 GiB: from 4 GiB on it is over another page than before. */
+static StagRegion long_region(World *w)
+{
+    uint64_t at = rnic_alloc(w->r, 4096);
+    StagRegion region = {
+        .pd = w->r->pd, .access = LR | LW | RR | RW | MB, .key = 1,
+        .page_shift = LARGE_SHIFT, .count = STAG_MAX_PAGES, .offset = at,
+        .length = (STAG_MAX_PAGES - 1) * LARGE_PAGE + 100,
+        .va = 0x7700000000 + at,
+    };
+
+    for (unsigned i = 0; i < region.count; i++) {
+        region.bus[i] = i < region.count / 2 ? 0 : LARGE_PAGE;
+    }
+    return region;
+}
+
+/* @stag names the octet at @bus, which is its last one, in front of @end. */
+static void assert_last(World *w, uint32_t stag, uint64_t end, uint64_t bus)
+{
+    uint8_t got;
+
+    rnic_mem_fill(w->r, bus, 0, 2);
+    stag_peer_writes(w->c, stag, end - 1, "w", 1);
+    rnic_mem_read(w->r, bus, &got, 1);
+    g_assert_cmphex(got, ==, 'w');
+    rnic_mem_fill(w->r, bus, 'r', 1);
+    stag_peer_reads(w->c, stag, end - 1, &got, 1);
+    g_assert_cmphex(got, ==, 'r');
+    stag_peer_write_refused(w->c, stag, end, 1, 0x1101);
+    stag_peer_read_refused(w->c, stag, end - 1, 2, 0x0101);
+    rnic_mem_read(w->r, bus + 1, &got, 1);
+    g_assert_cmphex(got, ==, 0);
+}
+
+/* Bound over the last @length octets of @region. */
+static void assert_window(World *w, const StagRegion *region, uint64_t length,
+                          uint64_t bus)
+{
+    uint64_t end = region->va + region->length;
+    StagBind bind = stag_window(stag_alloc_mw(w->r, w->r->pd, 1), region,
+                                end - length, length, RR | RW);
+
+    g_assert_cmpint(stag_bind(w->c, &bind), ==, RNIC_WC_SUCCESS);
+    g_assert_cmphex(le64_to_cpu(stag_query_mw(w->r, bind.mw).length), ==,
+                    length);
+    assert_last(w, bind.mw, end, bus);
+    stag_peer_write_refused(w->c, bind.mw, end - length - 1, 1, 0x1101);
+    stag_dealloc(w->r, bind.mw);
+}
+
+/* Lengths of regions and windows, and offsets in them, have 64 bits. */
+static void test_beyond_4_gib(void)
+{
+    World w;
+
+    world_init(&w);
+    for (How how = 0; how < WAYS; how++) {
+        StagRegion region = long_region(&w);
+        uint64_t last = LARGE_PAGE + region.offset + 99;
+        uint8_t got;
+
+        assert_registers(&w, how, &region);
+        g_assert_cmphex(le64_to_cpu(stag_query_mr(w.r, region.stag).length),
+                        ==, region.length);
+        stag_peer_writes(w.c, region.stag, region.va, "first", 5);
+        rnic_mem_read(w.r, region.offset, &got, 1);
+        g_assert_cmphex(got, ==, 'f');
+        assert_last(&w, region.stag, region.va + region.length, last);
+        assert_window(&w, &region, region.length, last);
+        assert_window(&w, &region, 8, last);
+        stag_dealloc(w.r, region.stag);
+    }
+    world_cleanup(&w);
+    rnic_shows("V7.5.1-1 V7.6.2.1-3 V7.10.2-1");
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -278,5 +361,6 @@ int main(int argc, char **argv)
     qtest_add_func("rnic/page-lists/offset-and-length",
                    test_offset_and_length);
     qtest_add_func("rnic/page-lists/address", test_address);
+    qtest_add_func("rnic/page-lists/beyond-4-gib", test_beyond_4_gib);
     return g_test_run();
 }
