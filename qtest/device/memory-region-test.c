@@ -137,10 +137,13 @@ static void test_shared(void)
     /* Shared again, of the new one. */
     for (int i = 0; i < 100; i++) {
         StagRegion third = other;
+        uint32_t of = i & 1 ? source.stag : other.stag;
 
         third.key = i;
         third.va = 0x10000ULL * i;
-        stag_share(w.r, i & 1 ? source.stag : other.stag, &third);
+        g_assert_cmpuint(stag_try_share(w.r, of ^ 1u << i % 8, &third), ==,
+                         RNIC_ST_INVALID_STAG);
+        stag_share(w.r, of, &third);
         assert_maps(&w, third.stag, third.va + 4097, source.bus[1] + 1);
         if (i != 50) {
             stag_dealloc(w.r, third.stag);
@@ -156,7 +159,7 @@ static void test_shared(void)
     stag_dealloc(w.r, source.stag);
     stag_peer_read_refused(w.c, source.stag, source.va, 1, 0x0100);
     world_cleanup(&w);
-    rnic_shows("V7.3.2.4-4 V7.3.2.4-6 V7.3.2.4-8 V7.4.3-2 V7.9-4");
+    rnic_shows("V7.3.2.4-3 V7.3.2.4-4 V7.3.2.4-6 V7.3.2.4-8 V7.4.3-2 V7.9-4");
 }
 
 /* Fast-Register and Reregister: TO 0 is the first octet, whatever the VA. */
@@ -1428,6 +1431,8 @@ static void test_page_sizes(void)
         }
         REGISTERS(RNIC_ST_OK);
         g_assert_cmpint(stag_query_mr(r, region.stag).page_shift, ==, shift);
+        g_assert_cmphex(le64_to_cpu(stag_query_mr(r, region.stag)
+                                    .first_byte_offset), ==, region.offset);
         stag_dealloc(r, region.stag);
         region.offset = size;
         REGISTERS(RNIC_ST_INVALID_FBO);
