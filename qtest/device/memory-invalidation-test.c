@@ -349,6 +349,70 @@ static void test_keys(void)
     rnic_shows("V7.8-13");
 }
 
+/* A Read with Invalidate of no octets, which is answered; how it ends. */
+static uint8_t read_nothing(Connection *c, uint32_t stag)
+{
+    RnicWr wr = { .opcode = RNIC_SQ_RDMA_READ_INVALIDATE, .num_sge = 1,
+                  .wr_id = 3, .remote_stag = CONNECTION_REMOTE_STAG };
+    struct rnic_cqe cqe;
+    WireRead read;
+
+    wr.sge[0].stag = cpu_to_le32(stag);
+    rnic_post_send(c->r, &c->qp, &wr);
+    wire_get_read_request(c->peer, 1, &read);
+    g_assert_cmpuint(read.size, ==, 0);
+    wire_put_read_response(c->peer, read.sink_stag, read.sink_to, NULL, 0);
+    rnic_cq_wait(c->r, &c->send_cq, &cqe);
+    g_assert_cmpuint(le64_to_cpu(cqe.wr_id), ==, 3);
+    wire_expect_terminate(c->peer, 0);
+    stag_reconnect(c);
+    return cqe.status;
+}
+
+/* Its sink is not looked at before: what cannot be invalidated fails it at the end. */
+static void test_by_empty_read(void)
+{
+    enum { UNKNOWN, ZERO, KEY, FOREIGN, SHARED, BOUND, WINDOW, COUNT };
+    static const uint8_t statuses[COUNT] = {
+        [UNKNOWN] = RNIC_WC_INVALID_STAG, [ZERO] = RNIC_WC_INVALID_STAG,
+        [KEY] = RNIC_WC_INVALID_STAG, [FOREIGN] = RNIC_WC_INVALID_PD,
+        [SHARED] = RNIC_WC_INVALID_STAG, [BOUND] = RNIC_WC_INVALID_STAG,
+        [WINDOW] = RNIC_WC_INVALID_PD,
+    };
+    StagRegion regions[COUNT];
+    uint32_t stags[COUNT];
+    StagBind bind;
+    World w;
+
+    world_init(&w);
+    for (int i = 0; i < COUNT; i++) {
+        regions[i] = stag_region(w.r, 1);
+        regions[i].pd = i == FOREIGN ? rnic_alloc_pd(w.r) : w.r->pd;
+        if (i == SHARED) {
+            stag_share(w.r, regions[KEY].stag, &regions[i]);
+        } else {
+            stag_register(w.r, &regions[i]);
+        }
+        stags[i] = regions[i].stag;
+    }
+    stags[UNKNOWN] = STAG_UNKNOWN;
+    stags[ZERO] = 0;
+    stags[KEY] = regions[UNKNOWN].stag ^ 1;
+    stags[WINDOW] = stag_alloc_mw(w.r, regions[FOREIGN].pd, 8);
+    bind = stag_window(stag_alloc_mw(w.r, w.r->pd, 7), &regions[BOUND],
+                       regions[BOUND].va, 8, RR);
+    g_assert_cmpint(stag_bind(w.c, &bind), ==, RNIC_WC_SUCCESS);
+    for (int i = 0; i < COUNT; i++) {
+        g_test_message("%d", i);
+        g_assert_cmpint(read_nothing(w.c, stags[i]), ==, statuses[i]);
+        for (int k = 0; k < COUNT; k++) {
+            g_assert_cmpint(stag_query_mr(w.r, regions[k].stag).valid, ==, 1);
+        }
+    }
+    world_cleanup(&w);
+    rnic_shows("V7.10.6.3-2 V7.10.6.3-3 V8.1.2.3.3-2 V8.1.3.1-3");
+}
+
 /* -------------------------------------------------------------- of windows */
 
 /*
@@ -608,6 +672,7 @@ int main(int argc, char **argv)
     qtest_add_func("rnic/invalidation/others-untouched",
                    test_others_untouched);
     qtest_add_func("rnic/invalidation/keys", test_keys);
+    qtest_add_func("rnic/invalidation/by-empty-read", test_by_empty_read);
     qtest_add_func("rnic/invalidation/windows", test_windows);
     qtest_add_func("rnic/invalidation/window-under-way",
                    test_window_under_way);
