@@ -65,6 +65,7 @@ enum rnic_admin_status
 rnic_device_attr_query(RnicState *s, const struct rnic_admin_sqe *sqe)
 {
     const RnicConfig *c = &s->config;
+    bool srq = rnic_accepted(s, RNIC_FEATURE_SRQ);
     struct rnic_device_attr attr = {
         .page_size_cap = cpu_to_le64(RNIC_PAGE_SIZES),
         .max_mr_size = cpu_to_le64(RNIC_MAX_REGION),
@@ -72,7 +73,7 @@ rnic_device_attr_query(RnicState *s, const struct rnic_admin_sqe *sqe)
         .max_qp = cpu_to_le32(c->max_qp),
         .max_sq_units = cpu_to_le32(RNIC_SQ_MAX_DEPTH),
         .max_rq_wr = cpu_to_le32(RNIC_RQ_MAX_DEPTH),
-        .max_srq_wr = cpu_to_le32(RNIC_SRQ_MAX_DEPTH),
+        .max_srq_wr = cpu_to_le32(srq ? RNIC_SRQ_MAX_DEPTH : 0),
         .max_send_sge = cpu_to_le32(RNIC_MAX_SGE),
         .max_write_sge = cpu_to_le32(RNIC_MAX_SGE),
         .max_recv_sge = cpu_to_le32(RNIC_MAX_SGE),
@@ -85,7 +86,7 @@ rnic_device_attr_query(RnicState *s, const struct rnic_admin_sqe *sqe)
         .max_mr = cpu_to_le32(c->max_mr),
         .max_mw = cpu_to_le32(c->max_mr),
         .max_pd = cpu_to_le32(c->max_pd),
-        .max_srq = cpu_to_le32(c->max_srq),
+        .max_srq = cpu_to_le32(srq ? c->max_srq : 0),
         .max_fast_register_pages = cpu_to_le32(RNIC_MAX_FAST_REGISTER_PAGES),
         .max_ird = cpu_to_le32(c->max_ird),
         .max_ord = cpu_to_le32(c->max_ord),

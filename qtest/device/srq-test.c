@@ -178,6 +178,7 @@ static void test_create(void)
     good = rnic_srq_command(r, &init, &extra);
     REFUSED(pdn = 0, RNIC_ST_INVALID_PD);
     REFUSED(pdn = cpu_to_le32(UNUSED), RNIC_ST_INVALID_PD);
+    REFUSED(pdn = cpu_to_le32(r->pd | 1u << 24), RNIC_ST_INVALID_PD);
     REFUSED(depth = 0, RNIC_ST_BAD_QUEUE_MEMORY);
     REFUSED(depth = cpu_to_le32(3), RNIC_ST_BAD_QUEUE_MEMORY);
     REFUSED(depth = cpu_to_le32(2 * le32_to_cpu(attr.max_srq_wr)),
@@ -367,6 +368,7 @@ static void test_pd_users(void)
 static void test_not_accepted(void)
 {
     Rnic *r = rnic_boot("", NULL);
+    struct rnic_device_attr attr;
     RnicSrqInit init;
     RnicSrq srq;
 
@@ -382,8 +384,11 @@ static void test_not_accepted(void)
     srq.number = 1;
     g_assert_cmpuint(rnic_modify_srq_limit(r, &srq, 0), ==,
                      RNIC_ST_UNSUPPORTED);
+    attr = rnic_query_device(r);
+    g_assert_cmpuint(le32_to_cpu(attr.max_srq), ==, 0);
+    g_assert_cmpuint(le32_to_cpu(attr.max_srq_wr), ==, 0);
     rnic_quit(r);
-    rnic_shows("V9-3 V9.2.4.1-1");
+    rnic_shows("V9-3 V9.2.1.2-7 V9.2.4.1-1");
 }
 
 /* One QP keeps it, in each of its states, until the QP is destroyed. */
