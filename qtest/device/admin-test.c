@@ -625,6 +625,8 @@ static void test_completion_queues(void)
         SPOIL(create_cq.eqn, r->async_eq.number,
               RNIC_ST_INVALID_EVENT_HANDLER),
         SPOIL(create_cq.eqn, r->cm_eq.number, RNIC_ST_INVALID_EVENT_HANDLER),
+        SPOIL(create_cq.eqn, r->comp_eq.number | 1u << 24,
+              RNIC_ST_INVALID_EVENT_HANDLER),
         SPOIL(create_cq.doorbell_page, w->pages, RNIC_ST_BAD_DOORBELL_PAGE),
         SPOIL(create_cq.doorbell_page, 0xffffffff, RNIC_ST_BAD_DOORBELL_PAGE),
         QUEUE_MEMORY_SPOILS(create_cq.memory));
@@ -662,8 +664,13 @@ static void test_completion_queues(void)
     g_assert_cmpuint(le32_to_cpu(cqe.cq.eqn), ==, r->comp_eq.number);
     RUN(w, sqe,
         SPOIL(object.number, 0, RNIC_ST_INVALID_CQ),
-        SPOIL(object.number, UNUSED, RNIC_ST_INVALID_CQ));
+        SPOIL(object.number, UNUSED, RNIC_ST_INVALID_CQ),
+        SPOIL(object.number, le32_to_cpu(sqe.object.number) | 1u << 24,
+              RNIC_ST_INVALID_CQ));
     sqe = object_command(RNIC_ADMIN_DESTROY_CQ, le32_to_cpu(sqe.object.number));
+    RUN(w, sqe,
+        SPOIL(object.number, le32_to_cpu(sqe.object.number) | 1u << 24,
+              RNIC_ST_INVALID_CQ));
     g_assert_cmpuint(rnic_admin(r, &sqe, NULL), ==, RNIC_ST_OK);
     RUN(w, sqe,
         SPOIL(object.number, 0, RNIC_ST_INVALID_CQ),

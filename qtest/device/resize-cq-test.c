@@ -227,6 +227,8 @@ static void test_refused(void)
     rnic_cq_arm(w->r, w->cq, RNIC_ARM_NEXT);
     REFUSE(w, good, cqn, cpu_to_le32(0), RNIC_ST_INVALID_CQ);
     REFUSE(w, good, cqn, cpu_to_le32(77777), RNIC_ST_INVALID_CQ);
+    REFUSE(w, good, cqn, cpu_to_le32(w->cq->number | 1u << 24),
+           RNIC_ST_INVALID_CQ);
     REFUSE(w, good, mask, cpu_to_le32(0), RNIC_ST_INVALID_MODIFIER);
     REFUSE(w, good, mask, cpu_to_le32(0x80000001), RNIC_ST_INVALID_MODIFIER);
     REFUSE(w, good, depth, cpu_to_le32(RNIC_CQ_MAX_DEPTH + 1),
