@@ -424,6 +424,44 @@ static void test_queue_pages_are_given_back(void)
     rnic_quit(r);
 }
 
+/* Refused as one more than there can be of its kind, a queue costs no pages. */
+static void test_refused_queues_cost_no_pages(void)
+{
+    enum { PAGES = 64, TIMES = 150 };
+    Rnic *r = rnic_boot_up(",max-queue-pages=256,max-cq=1,max-srq=1,max-qp=1,"
+                           "max-eq=3");
+    uint64_t list = same_page_list(r, PAGES);
+    RnicSrqInit srq_init = rnic_srq_default(r);
+    struct rnic_admin_sqe large = cq_command(list, PAGES, (PAGES - 1) * 4096);
+    RnicQpInit init;
+    RnicSrq srq;
+    RnicCq cq;
+    RnicQp qp;
+
+    rnic_create_cq(r, &cq, 16, RNIC_NO_VECTOR);
+    rnic_create_srq(r, &srq, &srq_init);
+    init = rnic_qp_default(r, &cq, &cq);
+    rnic_create_qp(r, &qp, &init);
+    for (unsigned i = 0; i < TIMES; i++) {
+        struct rnic_admin_sqe commands[] = {
+            cq_command(list, 2, 4096), srq_command(r, list, 2, 4096),
+            eq_command(list, 2), qp_command(r, &cq, list, 3),
+        };
+
+        for (unsigned k = 0; k < G_N_ELEMENTS(commands); k++) {
+            g_assert_cmpuint(rnic_admin(r, &commands[k], NULL), ==,
+                             RNIC_ST_INSUFFICIENT_RESOURCES);
+        }
+    }
+    g_assert_cmpuint(rnic_admin_object(r, RNIC_ADMIN_DESTROY_QP, qp.number),
+                     ==, RNIC_ST_OK);
+    g_assert_cmpuint(rnic_admin_object(r, RNIC_ADMIN_DESTROY_CQ, cq.number),
+                     ==, RNIC_ST_OK);
+    g_assert_cmpuint(rnic_admin(r, &large, NULL), ==, RNIC_ST_OK);
+    rnic_quit(r);
+    rnic_shows("V8.3.1-1 V9.2.4.1-7");
+}
+
 /* ---------------------------------------------------------- Fast-Register */
 
 static void test_fast_register_limit(void)
@@ -522,6 +560,8 @@ int main(int argc, char **argv)
                    test_longest_page_lists);
     qtest_add_func("rnic/longest-page-lists/given-back",
                    test_queue_pages_are_given_back);
+    qtest_add_func("rnic/queue-pages/refused-queues",
+                   test_refused_queues_cost_no_pages);
     qtest_add_func("rnic/fast-register-limit", test_fast_register_limit);
     qtest_add_func("rnic/endpoints-each-way/incoming-exhausted",
                    test_endpoints_incoming_exhausted);
