@@ -1,7 +1,7 @@
 /*
  * rnic: commands that are refused while everything is in use: device, PD, CQ, QP and
- * STags are as before, to the octet, and go on; and what Error and Idle leave of a QP
- * in the midst of its work
+ * STags are as before, to the octet, and go on; a QP in the midst of a message that is
+ * not destroyed; and what Error and Idle leave of one in the midst of its work
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -190,6 +190,66 @@ static void test_refused_in_use(void)
     rnic_shows("V8.3.1-1 V8.3.1-2 V8.3.1-3 V8.3.1-5 V8.3.1-6");
 }
 
+/* ------------------------------------------------- a QP that is not destroyed */
+
+static void put_part(Connection *c, uint32_t offset, bool last)
+{
+    WireSegment part = {
+        .opcode = WIRE_SEND, .ddp_version = 1, .rdmap_version = 1, .msn = 1,
+        .mo = offset, .last = last, .length = 4,
+        .payload = (uint8_t *)(last ? "rest" : "half"),
+    };
+
+    wire_put_segment(c->peer, &part);
+}
+
+/*
+ * It has a window, and half a message in a receive that it has taken from an S-RQ: to
+ * be refused leaves it that receive, and it goes on.
+ */
+static void test_destroy_refused(void)
+{
+    World w = { .r = rnic_boot_up(",mpa-rtr=off") };
+    ConnectionOptions options = stag_options;
+    RnicSrqInit init = rnic_srq_default(w.r);
+    struct rnic_qp_attr before, after;
+    struct rnic_sge sge;
+    RnicSrq srq;
+    uint8_t got[8];
+
+    rnic_create_srq(w.r, &srq, &init);
+    options.srq = &srq;
+    w.c = connection_prepare_on(w.r, &options);
+    connection_establish(w.c, &options);
+    w.region = stag_region(w.r, 1);
+    stag_register(w.r, &w.region);
+    w.window = stag_window(stag_alloc_mw(w.r, w.r->pd, 3), &w.region,
+                           w.region.va, 64, RNIC_ACCESS_REMOTE_WRITE);
+    g_assert_cmpuint(stag_bind(w.c, &w.window), ==, RNIC_WC_SUCCESS);
+    sge = rnic_sge(&w.c->mr, 0, 8);
+    rnic_post_srq_recv(w.r, &srq, 2, 1, &sge);
+    put_part(w.c, 0, false);
+    RNIC_UNTIL(w.r, rnic_mem_read32(w.r, srq.memory +
+                    offsetof(struct rnic_srq_record, consumer)) == 1);
+    before = rnic_query_qp(w.r, &w.c->qp);
+    for (int i = 0; i < 3; i++) {
+        refuse_object(&w, RNIC_ADMIN_DESTROY_QP, w.c->qp.number,
+                      RNIC_ST_MW_BOUND_TO_QP);
+    }
+    after = rnic_query_qp(w.r, &w.c->qp);
+    g_assert_cmpmem(&after, sizeof(after), &before, sizeof(before));
+    rnic_settle(w.r);
+    rnic_expect_no_cqe(w.r, &w.c->recv_cq);
+    put_part(w.c, 4, true);
+    rnic_expect_cqe(w.r, &w.c->recv_cq, 2, RNIC_WC_SUCCESS);
+    connection_peek(w.c, 0, got, 8);
+    g_assert_cmpmem(got, 8, "halfrest", 8);
+    stag_peer_writes(w.c, w.window.mw, w.window.va, "window", 6);
+    stag_dealloc(w.r, w.window.mw);
+    connection_free(w.c);
+    rnic_shows("V8.3.1-3 V9.2.5.4-2");
+}
+
 /* ------------------------------------------------------ Error, and then Idle */
 
 /* Work of which nothing can be finished, all of it for no completion. */
@@ -272,6 +332,8 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     qtest_add_func("rnic/immediate-error/in-use", test_refused_in_use);
+    qtest_add_func("rnic/immediate-error/destroy-refused",
+                   test_destroy_refused);
     qtest_add_func("rnic/immediate-error/error-then-idle",
                    test_error_then_idle);
     return g_test_run();
