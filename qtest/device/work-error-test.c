@@ -70,6 +70,12 @@ SPOIL(sge_behind)
     wr->sge[0] = rnic_sge(&w->c->mr, CONNECTION_MR_SIZE - 7, 8);
 }
 
+/* Of several segments all but the last are in the region. */
+SPOIL(sge_long)
+{
+    wr->sge[0] = rnic_sge(&w->c->mr, 0, CONNECTION_MR_SIZE + 1);
+}
+
 SPOIL(sge_wraps)
 {
     wr->sge[0].to = cpu_to_le64(~0ULL - 3);
@@ -205,6 +211,7 @@ static const struct {
     { "foreign", sge_foreign, RNIC_WC_INVALID_PD },
     { "before", sge_before, RNIC_WC_BASE_BOUNDS },
     { "behind", sge_behind, RNIC_WC_BASE_BOUNDS },
+    { "long", sge_long, RNIC_WC_BASE_BOUNDS },
     { "wraps", sge_wraps, RNIC_WC_WRAP },
 };
 
