@@ -24,10 +24,11 @@ static const struct {
     { RNIC_SQ_RDMA_WRITE, 0, WIRE_WRITE },
 };
 
-static void post_read(Connection *c, uint8_t opcode, uint64_t wr_id)
+static void post_read(Connection *c, uint8_t opcode, uint8_t flags,
+                      uint64_t wr_id)
 {
     StagRegion sink = stag_region(c->r, 1);
-    RnicWr wr = { .opcode = opcode, .flags = RNIC_WQE_SIGNALED,
+    RnicWr wr = { .opcode = opcode, .flags = RNIC_WQE_SIGNALED | flags,
                   .wr_id = wr_id, .num_sge = 1,
                   .remote_stag = CONNECTION_REMOTE_STAG };
 
@@ -53,8 +54,8 @@ static void check_read_fence(Connection *c, unsigned i, uint8_t second_read)
 
     wr.flags |= fenced[i].flags | RNIC_WQE_READ_FENCE;
     wr.invalidate_stag = fenced[i].opcode == RNIC_SQ_SEND_INVALIDATE ? 0x77 : 0;
-    post_read(c, RNIC_SQ_RDMA_READ, 0);
-    post_read(c, second_read, 1);
+    post_read(c, RNIC_SQ_RDMA_READ, 0, 0);
+    post_read(c, second_read, 0, 1);
     rnic_post_send(c->r, &c->qp, &wr);
     for (unsigned k = 0; k < 2; k++) {
         wire_get_read_request(c->peer, k + 1, &reads[k]);
@@ -72,6 +73,55 @@ static void check_read_fence(Connection *c, unsigned i, uint8_t second_read)
     rnic_expect_cqe(c->r, &c->send_cq, FENCED, RNIC_WC_SUCCESS);
 }
 
+/* Registered while the Read before it is under way, whatever @flags say. */
+static StagRegion fast_register_now(Connection *c, uint8_t flags,
+                                    uint64_t wr_id)
+{
+    StagRegion region = stag_region(c->r, 1);
+
+    region.stag = stag_alloc(c->r, region.pd, 1, 0x21, true);
+    stag_store_fast_register(c, wr_id, RNIC_WQE_SIGNALED | flags, &region);
+    rnic_ring_sq(c->r, &c->qp);
+    RNIC_UNTIL(c->r, stag_query_mr(c->r, region.stag).valid);
+    return region;
+}
+
+/* Of what does not have this fence it holds nothing back, behind a Read. */
+static void check_no_read_fence(void)
+{
+    enum { FLAGS = RNIC_WQE_SIGNALED | RNIC_WQE_READ_FENCE };
+    Connection *c = connection_new(&stag_options);
+    RnicWr wr = { .opcode = RNIC_SQ_LOCAL_INVALIDATE, .flags = FLAGS,
+                  .wr_id = 3 };
+    WireRead reads[3];
+    StagRegion region;
+    StagBind bind;
+
+    post_read(c, RNIC_SQ_RDMA_READ, 0, 0);
+    region = fast_register_now(c, FLAGS, 1);
+    bind = stag_window(stag_alloc_mw(c->r, region.pd, 0x22), &region,
+                       region.va, 8, RNIC_ACCESS_REMOTE_WRITE);
+    stag_store_bind(c, 2, FLAGS, &bind);
+    rnic_ring_sq(c->r, &c->qp);
+    RNIC_UNTIL(c->r, stag_query_mw(c->r, bind.mw).valid);
+    wr.invalidate_stag = bind.mw;
+    rnic_post_send(c->r, &c->qp, &wr);
+    RNIC_UNTIL(c->r, !stag_query_mw(c->r, bind.mw).valid);
+    post_read(c, RNIC_SQ_RDMA_READ, RNIC_WQE_READ_FENCE, 4);
+    post_read(c, RNIC_SQ_RDMA_READ_INVALIDATE, RNIC_WQE_READ_FENCE, 5);
+    for (unsigned k = 0; k < 3; k++) {
+        wire_get_read_request(c->peer, k + 1, &reads[k]);
+    }
+    rnic_expect_no_cqe(c->r, &c->send_cq);
+    for (unsigned k = 0; k < 3; k++) {
+        respond(c, &reads[k]);
+    }
+    for (unsigned i = 0; i < 6; i++) {
+        rnic_expect_cqe(c->r, &c->send_cq, i, RNIC_WC_SUCCESS);
+    }
+    connection_free(c);
+}
+
 static void test_read_fence(void)
 {
     Connection *c = connection_new(&stag_options);
@@ -83,6 +133,7 @@ static void test_read_fence(void)
         stag_reconnect(c);
     }
     connection_free(c);
+    check_no_read_fence();
     rnic_shows("V9.3.1.1-13");
 }
 
@@ -135,8 +186,8 @@ static void check_behind_reads(void)
     uint8_t got[8];
 
     stag_register(c->r, &region);
-    post_read(c, RNIC_SQ_RDMA_READ, 0);
-    post_read(c, RNIC_SQ_RDMA_READ_INVALIDATE, 1);
+    post_read(c, RNIC_SQ_RDMA_READ, 0, 0);
+    post_read(c, RNIC_SQ_RDMA_READ_INVALIDATE, 0, 1);
     connection_post(c, RNIC_SQ_SEND, 2, 0, 4);
     wr.invalidate_stag = region.stag;
     rnic_post_send(c->r, &c->qp, &wr);
@@ -159,27 +210,34 @@ static void check_behind_reads(void)
 /* Of what does not have this fence it holds nothing back, behind a Read. */
 static void check_no_local_fence(void)
 {
+    static const uint8_t opcodes[] = {
+        RNIC_SQ_SEND, RNIC_SQ_SEND_INVALIDATE, RNIC_SQ_RDMA_WRITE,
+    };
     Connection *c = connection_new(&stag_options);
-    WireRead read, second;
+    WireRead reads[3];
     uint8_t got[8];
 
-    post_read(c, RNIC_SQ_RDMA_READ, 0);
+    post_read(c, RNIC_SQ_RDMA_READ, 0, 0);
     for (unsigned i = 0; i < 3; i++) {
-        static const uint8_t opcodes[] = {
-            RNIC_SQ_SEND, RNIC_SQ_RDMA_WRITE, RNIC_SQ_RDMA_READ,
-        };
         RnicWr wr = connection_wr(c, opcodes[i], 1 + i, 0, 8);
 
         wr.flags |= RNIC_WQE_LOCAL_FENCE;
+        wr.invalidate_stag = i == 1 ? 0x77 : 0;
         rnic_post_send(c->r, &c->qp, &wr);
     }
-    wire_get_read_request(c->peer, 1, &read);
+    post_read(c, RNIC_SQ_RDMA_READ, RNIC_WQE_LOCAL_FENCE, 4);
+    post_read(c, RNIC_SQ_RDMA_READ_INVALIDATE, RNIC_WQE_LOCAL_FENCE, 5);
+    fast_register_now(c, RNIC_WQE_LOCAL_FENCE, 6);
+    wire_get_read_request(c->peer, 1, &reads[0]);
     wire_get_send(c->peer, WIRE_SEND, 1, got, sizeof(got));
+    wire_get_send(c->peer, WIRE_SEND_INVALIDATE, 2, got, sizeof(got));
     connection_get_write(c, 0, got, sizeof(got));
-    wire_get_read_request(c->peer, 2, &second);
-    respond(c, &read);
-    respond(c, &second);
-    for (unsigned i = 0; i < 4; i++) {
+    wire_get_read_request(c->peer, 2, &reads[1]);
+    wire_get_read_request(c->peer, 3, &reads[2]);
+    for (unsigned k = 0; k < 3; k++) {
+        respond(c, &reads[k]);
+    }
+    for (unsigned i = 0; i < 7; i++) {
         rnic_expect_cqe(c->r, &c->send_cq, i, RNIC_WC_SUCCESS);
     }
     connection_free(c);
