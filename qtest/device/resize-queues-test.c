@@ -136,12 +136,12 @@ static void test_sq(void)
     send_some(w, 8);
     send_some(w, 8);
     resize(w, 32, DEPTH);
-    /* WQEs that the device has begun, copied and not seen. */
-    post_behind_read(w, 12, &read);
+    /* WQEs that the device has begun, copied and not seen: all of them are there. */
+    post_behind_read(w, 9, &read);
     refuse(w, 8, DEPTH, RNIC_ST_SHRINK_TOO_SMALL);
     resize(w, 16, DEPTH);
     resize(w, 128, DEPTH);
-    expect_behind_read(w, 12, &read);
+    expect_behind_read(w, 9, &read);
     send_some(w, 60);
     rnic_expect_no_async(w->r);
     world_free(w);
@@ -523,6 +523,25 @@ static void test_srq(void)
     rnic_shows("V6.3.2-1 V6.3.2-2 V6.3.2-3 V6.3.7-1 V9.2.4.3-1 V9.2.4.3-4");
 }
 
+/* Its SQ keeps what is in it. */
+static void refuse_sq_too_small(Shared *s)
+{
+    World w = { .c = s->c, .r = s->r };
+    struct rnic_qp_attr before;
+    struct rnic_admin_sqe sqe;
+    WireRead read;
+    RnicQp next;
+
+    post_behind_read(&w, 9, &read);
+    before = rnic_query_qp(s->r, &s->c->qp);
+    sqe = resize_qp_command(s->r, &s->c->qp, 8, 64, &next);
+    sqe.modify_qp.mask = cpu_to_le32(RNIC_QP_MODIFY_SQ_DEPTH);
+    g_assert_cmpint(rnic_admin(s->r, &sqe, NULL), ==,
+                    RNIC_ST_SHRINK_TOO_SMALL);
+    assert_same_qp(&w, &before);
+    expect_behind_read(&w, 9, &read);
+}
+
 /* The depth of an RQ that a QP does not have: nothing is different for it. */
 static void test_no_rq(void)
 {
@@ -556,9 +575,10 @@ static void test_no_rq(void)
     connection_post(s.c, RNIC_SQ_SEND, 1, 0, 8);
     wire_get_send(s.c->peer, WIRE_SEND, 1, got, 8);
     rnic_expect_cqe(s.r, &s.c->send_cq, 1, RNIC_WC_SUCCESS);
+    refuse_sq_too_small(&s);
     rnic_expect_no_async(s.r);
     connection_free(s.c);
-    rnic_shows("V6.1.3-10 V9.2.5.3-8 V9.2.5.3-13");
+    rnic_shows("V6.1.3-10 V9.2.5.3-8 V9.2.5.3-9 V9.2.5.3-13");
 }
 
 #define REFUSE_SRQ(s, good, field, value, status)                       \
