@@ -445,6 +445,7 @@ static void test_bulk(void)
         SPOIL(bulk_addr, w->buffer + 2, RNIC_ST_BAD_BUFFER),
         SPOIL(bulk_addr, RNIC_TEST_NOWHERE, RNIC_ST_DMA_ERROR),
         SPOIL(object.number, UNUSED, RNIC_ST_INVALID_QP),
+        SPOIL(object.number, w->qp.number | 1u << 24, RNIC_ST_INVALID_QP),
         SPOIL(object.number, 0, RNIC_ST_INVALID_QP));
     mw.alloc_stag.pdn = cpu_to_le32(r->pd);
     g_assert_cmpuint(rnic_admin(r, &mw, &cqe), ==, RNIC_ST_OK);
@@ -715,10 +716,13 @@ static void test_queue_pairs(void)
     RUN(w, good_create_qp(w),
         SPOIL(create_qp.pdn, 0, RNIC_ST_INVALID_PD),
         SPOIL(create_qp.pdn, UNUSED, RNIC_ST_INVALID_PD),
+        SPOIL(create_qp.pdn, r->pd | 1u << 24, RNIC_ST_INVALID_PD),
         SPOIL(create_qp.send_cqn, 0, RNIC_ST_INVALID_CQ),
         SPOIL(create_qp.send_cqn, UNUSED, RNIC_ST_INVALID_CQ),
+        SPOIL(create_qp.send_cqn, w->cq.number | 1u << 24, RNIC_ST_INVALID_CQ),
         SPOIL(create_qp.recv_cqn, 0, RNIC_ST_INVALID_CQ),
         SPOIL(create_qp.recv_cqn, UNUSED, RNIC_ST_INVALID_CQ),
+        SPOIL(create_qp.recv_cqn, w->cq.number | 1u << 24, RNIC_ST_INVALID_CQ),
         SPOIL(create_qp.doorbell_page, w->pages, RNIC_ST_BAD_DOORBELL_PAGE),
         SPOIL(create_qp.sq_depth, 0, RNIC_ST_BAD_QUEUE_MEMORY),
         SPOIL(create_qp.sq_depth, 4, RNIC_ST_BAD_QUEUE_MEMORY),
@@ -750,6 +754,7 @@ static void test_queue_pairs(void)
         SPOIL(create_qp.max_recv_sge, 8, RNIC_ST_BAD_QUEUE_MEMORY),
         SPOIL(create_qp.ird, le32_to_cpu(w->attr.max_ird) + 1,
               RNIC_ST_IRD_EXCEEDED),
+        SPOIL(create_qp.ird, 0xffff, RNIC_ST_IRD_EXCEEDED),
         SPOIL(create_qp.ord, le32_to_cpu(w->attr.max_ord) + 1,
               RNIC_ST_ORD_EXCEEDED),
         SPOIL(create_qp.ord, 0xffff, RNIC_ST_ORD_EXCEEDED),
@@ -795,7 +800,8 @@ static void test_queue_pairs(void)
     RUN(w, object_command(RNIC_ADMIN_DESTROY_QP, UNUSED),
         SPOIL(object.number, 0, RNIC_ST_INVALID_QP),
         SPOIL(object.number, UNUSED, RNIC_ST_INVALID_QP),
-        SPOIL(object.number, 0xffffffff, RNIC_ST_INVALID_QP));
+        SPOIL(object.number, 0xffffffff, RNIC_ST_INVALID_QP),
+        SPOIL(object.number, w->qp.number | 1u << 24, RNIC_ST_INVALID_QP));
     world_free(w);
     rnic_shows("V6.1.1-1 V6.1.1-7 V9.2.5.1-11 V9.2.5.1-16 V9.2.5.1-14 "
                "V9.2.5.4-3 V8.1.3.2-9");
@@ -813,6 +819,7 @@ static void test_modify_qp(void)
     RUN(w, good_modify_qp(w),
         SPOIL(modify_qp.qpn, 0, RNIC_ST_INVALID_QP),
         SPOIL(modify_qp.qpn, UNUSED, RNIC_ST_INVALID_QP),
+        SPOIL(modify_qp.qpn, w->qp.number | 1u << 24, RNIC_ST_INVALID_QP),
         SPOIL(modify_qp.mask, 1u << 31, RNIC_ST_INVALID_MODIFIER),
         SPOIL(modify_qp.mask, RNIC_QP_MODIFY_RQ_LIMIT,
               RNIC_ST_CANNOT_CHANGE_ATTRIBUTE),
