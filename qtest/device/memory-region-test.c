@@ -550,8 +550,10 @@ static void test_reregister(void)
     stag_peer_write_refused(w.c, moved.stag, region.va, 1, 0x1101);
     stag_peer_write_refused(w.c, moved.stag, moved.va + 8192, 1, 0x1101);
 
-    /* The PD, alone: there and back. */
+    /* The PD, alone but for a key: there and back. */
+    old = moved.stag;
     moved.pd = pd;
+    moved.key++;
     g_assert_cmpuint(stag_try_reregister(w.r, &moved, RNIC_REREGISTER_PD), ==,
                      RNIC_ST_OK);
     g_assert_cmphex(le32_to_cpu(stag_query_mr(w.r, moved.stag).pdn), ==, pd);
@@ -562,6 +564,7 @@ static void test_reregister(void)
     g_assert_cmpuint(stag_try_reregister(w.r, &moved, RNIC_REREGISTER_PD), ==,
                      RNIC_ST_OK);
     assert_maps(&w, moved.stag, moved.va, moved.bus[0]);
+    stag_peer_write_refused(w.c, old, moved.va, 1, 0x1100);
     g_assert_cmpuint(rnic_admin_object(w.r, RNIC_ADMIN_DEALLOC_PD, pd), ==,
                      RNIC_ST_OK);
 
