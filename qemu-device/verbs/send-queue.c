@@ -1018,14 +1018,16 @@ bool rnic_sq_fail_oldest(RnicQp *qp, enum rnic_wc_status status)
     return true;
 }
 
+/* By the request's header, of which DDP's errors (RFC 5040 4.8) and an Atomic Request
+ * (RFC 7306 8.2) show no more than that of DDP; or by the code. */
 static bool sq_about_read(const IwarpTerminate *t)
 {
-    /* RFC 7306 8.2: of an Atomic Request the DDP header only. */
-    bool atomic = t->has_ddp && t->ddp_len == IWARP_DDP_UNTAGGED_LEN &&
-                  iwarp_rdmap_opcode(t->ddp[1]) == IWARP_OP_ATOMIC_REQUEST;
+    unsigned opcode = iwarp_rdmap_opcode(t->ddp[1]);
+    bool request = t->has_ddp && t->ddp_len == IWARP_DDP_UNTAGGED_LEN &&
+                   (opcode == IWARP_OP_READ_REQUEST ||
+                    opcode == IWARP_OP_ATOMIC_REQUEST);
 
-    return t->has_read || atomic ||
-           (t->term & 0xff00) == IWARP_TERM_READ_STAG;
+    return request || (t->term & 0xff00) == IWARP_TERM_READ_STAG;
 }
 
 /*

@@ -89,9 +89,76 @@ static void test_concerned(void)
     rnic_shows("V9.5.2-5 V9.5.3-3");
 }
 
+/* The header that a Terminate shows, with Reads and a Send before it on the wire. */
+static const struct {
+    uint16_t code;
+    uint8_t opcode;
+    bool whole;                 /* behind the DDP header that of RDMAP */
+    uint8_t status;             /* of the oldest Read */
+} shown[] = {
+    { 0x1201, WIRE_READ_REQUEST, false, RNIC_WC_REMOTE_TERMINATION },
+    { 0x1202, WIRE_READ_REQUEST, false, RNIC_WC_REMOTE_TERMINATION },
+    { 0x02ff, WIRE_READ_REQUEST, true, RNIC_WC_REMOTE_TERMINATION },
+    { 0x0100, WIRE_READ_REQUEST, true, RNIC_WC_REMOTE_TERMINATION },
+    /* That of the Send, which is not complete only as the Reads are not. */
+    { 0x1202, WIRE_SEND, false, RNIC_WC_FLUSHED },
+};
+
+static void put_terminate_about(Connection *c, unsigned i, const void *read_header)
+{
+    uint8_t octets[52] = { shown[i].code >> 8, shown[i].code,
+                           shown[i].whole ? 0xe0 : 0xc0 };
+    WireSegment terminate = {
+        .opcode = WIRE_TERMINATE, .last = true, .ddp_version = 1,
+        .rdmap_version = 1, .qn = 2, .msn = 1, .payload = octets,
+        .length = shown[i].whole ? 52 : 24,
+    };
+
+    octets[5] = 46;
+    octets[6] = 0x41;
+    octets[7] = 0x40 | shown[i].opcode;
+    octets[15] = shown[i].opcode == WIRE_READ_REQUEST;
+    octets[19] = 1;             /* MSN */
+    memcpy(octets + 24, read_header, 28);
+    wire_put_segment(c->peer, &terminate);
+}
+
+static void test_header(void)
+{
+    enum { SENT = 9 };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(shown); i++) {
+        Connection *c = connection_new(&stag_options);
+        WireSegment request;
+        struct rnic_cqe cqe;
+        uint8_t got[8];
+        WireRead read;
+
+        connection_post(c, RNIC_SQ_RDMA_READ, CONCERNED, 0, 8);
+        connection_post(c, RNIC_SQ_RDMA_READ, BEHIND, 0, 8);
+        connection_post(c, RNIC_SQ_SEND, SENT, 0, 8);
+        wire_get_segment(c->peer, &request);
+        wire_get_read_request(c->peer, 2, &read);
+        wire_get_send(c->peer, WIRE_SEND, 1, got, 8);
+        put_terminate_about(c, i, request.payload);
+        g_free(request.payload);
+        rnic_expect_async(c->r, RNIC_AE_TERMINATE_RECEIVED, c->qp.number);
+        cqe = rnic_expect_cqe(c->r, &c->send_cq, CONCERNED, shown[i].status);
+        g_assert_cmphex(le32_to_cpu(cqe.imm), ==,
+                        shown[i].status == RNIC_WC_FLUSHED ? 0 : shown[i].code);
+        rnic_expect_cqe(c->r, &c->send_cq, BEHIND, RNIC_WC_FLUSHED);
+        rnic_expect_cqe(c->r, &c->send_cq, SENT, RNIC_WC_FLUSHED);
+        rnic_settle(c->r);
+        rnic_expect_no_async(c->r);
+        connection_free(c);
+    }
+    rnic_shows("V9.5.2-5");
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     qtest_add_func("rnic/remote-termination/concerned", test_concerned);
+    qtest_add_func("rnic/remote-termination/header", test_header);
     return g_test_run();
 }
