@@ -9,6 +9,7 @@
  */
 
 #include "qemu/osdep.h"
+#include "qemu/cutils.h"
 #include "hw/rnic/guest/dma.h"
 #include "qp-internal.h"
 #include "hw/rnic/base/trace.h"
@@ -475,12 +476,23 @@ static enum rnic_wc_status sq_check_write(RnicQp *qp)
 
 static enum rnic_wc_status sq_check_fast_register(RnicQp *qp)
 {
+    const struct rnic_fast_register_wqe *args = sq_arguments(qp);
+
+    if (!buffer_is_zero(args->reserved, sizeof(args->reserved)) ||
+        !buffer_is_zero(args->reserved2, sizeof(args->reserved2))) {
+        return RNIC_WC_INVALID_WQE;
+    }
     return qp->enables & RNIC_QP_PRIVILEGED ? RNIC_WC_SUCCESS
                                             : RNIC_WC_NOT_PRIVILEGED;
 }
 
 static enum rnic_wc_status sq_check_bind(RnicQp *qp)
 {
+    const struct rnic_bind_wqe *args = sq_arguments(qp);
+
+    if (!buffer_is_zero(args->reserved, sizeof(args->reserved))) {
+        return RNIC_WC_INVALID_WQE;
+    }
     return qp->enables & RNIC_QP_ENABLE_BIND ? RNIC_WC_SUCCESS
                                              : RNIC_WC_ACCESS_VIOLATION;
 }

@@ -1102,6 +1102,9 @@ SPOIL(fr_length_behind_offset)
 SPOIL(fr_va) { wqe->args.va ^= cpu_to_le64(1); }
 SPOIL(fr_nowhere) { wqe->args.pages.addr = cpu_to_le64(RNIC_TEST_NOWHERE); }
 SPOIL(fr_units) { wqe->head.units = 1; }
+SPOIL(fr_level) { wqe->args.pages.level = 3; }
+SPOIL(fr_list_unaligned) { wqe->args.pages.addr += cpu_to_le64(4); }
+SPOIL(fr_list_reserved) { wqe->args.pages.reserved = cpu_to_le16(1); }
 
 SPOIL(fr_foreign)
 {
@@ -1158,6 +1161,9 @@ static void check_fast_register_errors(void)
         { "last entry", fr_last_entry, RNIC_WC_INVALID_PBL_ENTRY },
         { "nowhere", fr_nowhere, RNIC_WC_QP_CATASTROPHIC },
         { "units", fr_units, RNIC_WC_INVALID_WQE },
+        { "level", fr_level, RNIC_WC_INVALID_WQE },
+        { "list's alignment", fr_list_unaligned, RNIC_WC_INVALID_WQE },
+        { "list's reserved field", fr_list_reserved, RNIC_WC_INVALID_WQE },
     };
     Connection *c = privileged_connection(FRMR);
     Region region;

@@ -266,6 +266,47 @@ static void test_foreign_modifiers(void)
     rnic_shows("V9.3.1.1-4");
 }
 
+/* ------------------------------------------------------------- reserved octets */
+
+/* One octet of what is reserved is not zero: a WQE of a wrong form, that does nothing. */
+static void test_reserved(void)
+{
+    enum { HEAD = sizeof(struct rnic_sq_wqe), FAST_REGISTER = 0, BIND = 1 };
+    static const struct {
+        uint8_t kind, at;
+    } cases[] = {
+        { FAST_REGISTER, HEAD + offsetof(struct rnic_fast_register_wqe, reserved) },
+        { FAST_REGISTER, HEAD + offsetof(struct rnic_fast_register_wqe, pages) - 1 },
+        { FAST_REGISTER, HEAD + offsetof(struct rnic_fast_register_wqe, reserved2) },
+        { FAST_REGISTER, HEAD + sizeof(struct rnic_fast_register_wqe) - 1 },
+        { BIND, HEAD + offsetof(struct rnic_bind_wqe, reserved) },
+        { BIND, HEAD + sizeof(struct rnic_bind_wqe) - 1 },
+    };
+    World w;
+
+    world_init(&w);
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        uint8_t wqe[RNIC_SQ_UNIT * RNIC_SQ_MAX_UNITS];
+        StagRegion bindable = w.fast;
+
+        connection_establish(w.c, &stag_options);
+        stag_register(w.c->r, &bindable);
+        w.bind.mr = bindable.stag;
+        encode(&w, cases[i].kind, 0, wqe);
+        wqe[cases[i].at] = 1;
+        post(&w, cases[i].kind, wqe);
+        wire_expect_terminate(w.c->peer, 0);
+        rnic_expect_cqe(w.c->r, &w.c->send_cq, id_of(cases[i].kind),
+                        RNIC_WC_INVALID_WQE);
+        g_assert_cmpint(stag_query_mr(w.c->r, w.fast.stag).valid, ==, 0);
+        g_assert_cmpint(stag_query_mw(w.c->r, w.bind.mw).valid, ==, 0);
+        stag_dealloc(w.c->r, bindable.stag);
+        connection_recycle(w.c);
+    }
+    connection_free(w.c);
+    rnic_shows("V9.5.2-3");
+}
+
 /* -------------------------------------------------------------------- flushed */
 
 /* In Idle, or behind a Read that the peer does not answer; signaled and not. */
@@ -334,6 +375,7 @@ int main(int argc, char **argv)
     qtest_add_func("rnic/work-kinds/unsignaled", test_unsignaled);
     qtest_add_func("rnic/work-kinds/foreign-modifiers",
                    test_foreign_modifiers);
+    qtest_add_func("rnic/work-kinds/reserved", test_reserved);
     qtest_add_func("rnic/work-kinds/flushed", test_flushed);
     return g_test_run();
 }
