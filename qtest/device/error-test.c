@@ -506,6 +506,25 @@ PROVOKE(ulpdu_short_tagged)
     put_bad_raw(w, "\xc1\x40\0\0\0\1\0\0\0\0\0\0\0", 13);
 }
 
+/* No octets, and no L either. */
+PROVOKE(send_empty_not_last)
+{
+    WireSegment s = send_segment();
+
+    s.length = 0;
+    s.last = false;
+    put_bad(w, &s);
+}
+
+PROVOKE(write_empty_not_last)
+{
+    WireSegment s = write_segment(MR);
+
+    s.length = 0;
+    s.last = false;
+    put_bad(w, &s);
+}
+
 PROVOKE(crc_wrong)
 {
     WireSegment s = write_segment(MR);
@@ -843,11 +862,17 @@ static void test_good_then_bad_read(void)
 
 static void test_read_requests(void)
 {
-    static const PeerError write = { "write-foreign-pd", write_foreign,
-                                     RNIC_AE_TAGGED_INVALID_PD, 0x1102, MD };
+    static const PeerError others[] = {
+        { "write-foreign-pd", write_foreign,
+          RNIC_AE_TAGGED_INVALID_PD, 0x1102, MD },
+        { "send-empty-not-last", send_empty_not_last,
+          RNIC_AE_NO_LAST_BIT, 0x02ff, MD },
+        { "write-empty-not-last", write_empty_not_last,
+          RNIC_AE_NO_LAST_BIT, 0x02ff, MD },
+    };
 
     RUN_ERRORS(read_errors);
-    run_errors(&write, 1, NULL);
+    RUN_ERRORS(others);
     rnic_shows("V7.2.1-7 V7.4.2-4 V8.3.3-15 V9.5.3-14 V9.5.3-15 V9.5.3-25 "
                "V9.5.3-26 V9.5.3-27 V9.5.3-28 R4.8-8 R4.8-9 R5.2.1-3 "
                "R5.2.1-10 R7.1-4 R7.2-6 R7.2-7 R7.2-8 R7.2-9 R7.2-10 "
