@@ -1030,8 +1030,10 @@ bool rnic_sq_fail_oldest(RnicQp *qp, enum rnic_wc_status status)
     return true;
 }
 
-/* By the request's header, of which DDP's errors (RFC 5040 4.8) and an Atomic Request
- * (RFC 7306 8.2) show no more than that of DDP; or by the code. */
+/*
+ * By the request's header, of which DDP's errors (RFC 5040 4.8) and an Atomic Request
+ * (RFC 7306 8.2) show no more than that of DDP; or by the code.
+ */
 static bool sq_about_read(const IwarpTerminate *t)
 {
     unsigned opcode = iwarp_rdmap_opcode(t->ddp[1]);
