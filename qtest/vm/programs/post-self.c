@@ -548,6 +548,20 @@ static void fill_srq(struct pair *p)
 		fail("ibv_destroy_srq: %m");
 }
 
+/* Three SGEs are more than the one unit of the ring that is free. */
+static void refuse_longer(struct pair *p)
+{
+	struct ibv_send_wr *bad = NULL, wr = { .opcode = IBV_WR_SEND };
+	struct ibv_sge sges[3] = { { 0 } };
+
+	wr.sg_list = sges;
+	wr.num_sge = 3;
+	expect_refused(ibv_post_send(p->a.id->qp, &wr, &bad), ENOMEM,
+		       "a long WR where a short one has room");
+	if (bad != &wr)
+		fail("the long WR is not said to be bad");
+}
+
 /* A slot comes back with the completion, not with the work. */
 static void try_full_queues(void)
 {
@@ -568,6 +582,7 @@ static void try_full_queues(void)
 		await_octet(&p, i);
 	expect_refused(try_write(&p, n, false), ENOMEM, "all done, none polled");
 	poll_one(p.a.send_cq, 0, IBV_WC_SUCCESS);
+	refuse_longer(&p);
 	post_write(&p, n, false);
 	expect_refused(try_write(&p, n + 1, false), ENOMEM,
 		       "one polled, one posted");
