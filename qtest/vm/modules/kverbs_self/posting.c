@@ -20,6 +20,7 @@
 #define TIMES		20
 #define MOST_POSTS	4096
 #define MOST_LIST	64
+#define PLACES		31	/* of messages, in each half of the page */
 
 struct posting {
 	struct ib_pd *pd;
@@ -222,27 +223,96 @@ static int check_bad_in_list(struct posting *p)
 	       check_lists(p);
 }
 
+/* Full queues: of the first QP with Sends, of the second with receives. */
+struct full {
+	unsigned int sends, recvs;
+	unsigned int next[2];		/* to complete, of each */
+	bool refused;
+};
+
+/* Of the message @i, and of that which finds no room: another than the oldest one's. */
+static unsigned int place_of(unsigned int i)
+{
+	return i % PLACES;
+}
+
 /* The device holds what is posted before the connection. */
-static int check_full(struct posting *p)
+static int fill_both(struct posting *p, struct full *f)
 {
 	const struct ib_recv_wr *bad_recv = NULL;
 	const struct ib_send_wr *bad_send = NULL;
-	struct ib_recv_wr recv = {};
-	struct ib_send_wr send = { .opcode = IB_WR_SEND };
-	unsigned int sends = 0, recvs = 0;
+	struct ib_recv_wr recv;
+	struct ib_send_wr send;
+	struct ib_sge sge;
 	int ret;
 
 	do {
+		fill_send(p, &send, &sge, place_of(f->sends), IB_SEND_SIGNALED);
 		ret = ib_post_send(p->qp[0], &send, &bad_send);
-	} while (!ret && ++sends < MOST_POSTS);
-	if (ret != -ENOMEM || bad_send != &send || sends < DEPTH)
+	} while (!ret && ++f->sends < MOST_POSTS);
+	if (ret != -ENOMEM || bad_send != &send || f->sends < DEPTH)
 		return need(false, "a full SQ");
 	do {
-		ret = ib_post_recv(p->qp[0], &recv, &bad_recv);
-	} while (!ret && ++recvs < MOST_POSTS);
-	if (ret != -ENOMEM || bad_recv != &recv || recvs < DEPTH)
+		fill_receive(p, &recv, &sge, place_of(f->recvs));
+		ret = ib_post_recv(p->qp[1], &recv, &bad_recv);
+	} while (!ret && ++f->recvs < MOST_POSTS);
+	if (ret != -ENOMEM || bad_recv != &recv || f->recvs < DEPTH)
 		return need(false, "a full RQ");
 	return expect_nothing(p, "without a connection");
+}
+
+/* One unit of the ring is free; a registration has two. */
+static int refuse_longer(struct posting *p, struct full *f)
+{
+	const struct ib_send_wr *bad = NULL;
+	struct ib_reg_wr reg = {
+		.wr.opcode = IB_WR_REG_MR,
+		.mr = p->mr,
+		.key = p->mr->rkey,
+	};
+
+	f->refused = true;
+	return need(ib_post_send(p->qp[0], &reg.wr, &bad) == -ENOMEM &&
+		    bad == &reg.wr, "a registration where a Send has room");
+}
+
+static int take_next(struct posting *p, struct full *f)
+{
+	unsigned int *next, place;
+	struct ib_wc wc;
+	bool receive;
+	int ret = poll_one(p, &wc);
+
+	if (ret)
+		return ret;
+	receive = wc.opcode == IB_WC_RECV;
+	next = &f->next[receive];
+	place = place_of((*next)++);
+	if (wc.status != IB_WC_SUCCESS || wc.wr_id != (receive ? 100 : 0) + place)
+		return need(false, "a message of a full queue");
+	if (!receive)
+		return f->refused ? 0 : refuse_longer(p, f);
+	if (memchr_inv(received(p, place), 'a' + place, SLOT))
+		return need(false, "the octets of a full queue's message");
+	if (f->recvs == f->sends)
+		return 0;
+	return post_receive_one(p, p->qp[1], place_of(f->recvs++));
+}
+
+/* The refusal has disturbed nothing: each message comes as it was posted. */
+static int check_full(struct posting *p)
+{
+	struct full f = {};
+	int ret = fill_both(p, &f);
+
+	if (ret)
+		return ret;
+	if (f.recvs > f.sends || f.sends > PLACES + 1)
+		return need(false, "how much fills a queue");
+	ret = connect_by_hand(p->qp[0], p->qp[1]);
+	while (!ret && f.next[0] + f.next[1] < 2 * f.sends)
+		ret = take_next(p, &f);
+	return ret ?: expect_nothing(p, "all of a full queue has come");
 }
 
 /* Of an S-RQ, and of the RQ that a QP with an S-RQ has not. */
@@ -288,7 +358,7 @@ static void fill_srq_list(struct posting *p, struct ib_recv_wr *recvs,
 	unsigned int i;
 
 	for (i = 0; i < count; i++) {
-		fill_receive(p, &recvs[i], &sges[i], i % DEPTH);
+		fill_receive(p, &recvs[i], &sges[i], i % PLACES);
 		recvs[i].wr_id = 100 + i;
 		recvs[i].next = i + 1 < count ? &recvs[i + 1] : NULL;
 	}
