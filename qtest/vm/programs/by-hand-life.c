@@ -416,6 +416,28 @@ static void try_cq_size(int cqe)
 	expect_status(ibv_dealloc_pd(pds[1]), 0, "ibv_dealloc_pd");
 }
 
+/* A CQ that is full: whenever one completion is taken there is room for one. */
+static void try_full_cq(void)
+{
+	struct ibv_cq *cq = make_cq(DEPTH), *small = make_cq(1);
+	struct ibv_qp *qp = make_qp_on(adapter.pd, small, cq, NULL);
+	unsigned int i;
+
+	if (cq->cqe != DEPTH)
+		fail("a CQ of %d has %d", DEPTH, cq->cqe);
+	flush_receives(qp, DEPTH, 0);
+	for (i = 0; i < 100 * DEPTH; i++) {
+		expect_wc(cq, i, IBV_WC_WR_FLUSH_ERR, "a full CQ");
+		post_recv(qp, DEPTH + i);
+	}
+	for (; i < 101 * DEPTH; i++)
+		expect_wc(cq, i, IBV_WC_WR_FLUSH_ERR, "a full CQ");
+	expect_empty(cq, "a CQ that was full");
+	expect_status(ibv_destroy_qp(qp), 0, "ibv_destroy_qp");
+	expect_status(ibv_destroy_cq(cq), 0, "ibv_destroy_cq");
+	expect_status(ibv_destroy_cq(small), 0, "ibv_destroy_cq");
+}
+
 /* The completions of each queue are on its CQ, and on no other. */
 static void try_two_cqs(void)
 {
@@ -568,6 +590,7 @@ static void try_cqs(void)
 
 	for (i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
 		try_cq_size(sizes[i]);
+	try_full_cq();
 	try_two_cqs();
 	try_small_cq();
 	try_destroyed();

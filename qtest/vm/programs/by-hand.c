@@ -68,7 +68,7 @@ struct ibv_qp *by_hand_qp_of(struct by_hand *h, struct ibv_pd *pd,
 			.max_send_wr = depth,
 			.max_recv_wr = depth,
 			.max_send_sge = h->max_sge ? h->max_sge : 1,
-			.max_recv_sge = 1,
+			.max_recv_sge = h->max_sge ? h->max_sge : 1,
 		},
 		.sq_sig_all = 1,
 	};
