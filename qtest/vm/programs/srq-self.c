@@ -390,6 +390,14 @@ static void expect_srq(uint32_t wr, uint32_t limit, const char *when)
 		     attr.max_sge, attr.srq_limit);
 }
 
+static void set_limit(uint32_t limit)
+{
+	struct ibv_srq_attr attr = { .srq_limit = limit };
+
+	if (ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT))
+		fail("ibv_modify_srq: %s", strerror(errno));
+}
+
 static void refuse_misuse(void)
 {
 	struct ibv_sge sges[64] = { { 0 } };
@@ -409,9 +417,45 @@ static void refuse_misuse(void)
 	expect_refused(ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT), EINVAL,
 		       "a limit above the S-RQ");
 	expect_srq(max_wr, 0, "after a refused limit");
+	attr.srq_limit = 1;
+	attr.max_wr = 2 * max_wr;
+	expect_refused(ibv_modify_srq(srq, &attr,
+				      IBV_SRQ_LIMIT | IBV_SRQ_MAX_WR), EINVAL,
+		       "a size that does not come alone");
+	expect_refused(ibv_modify_srq(srq, &attr, 1 << 2), EOPNOTSUPP,
+		       "an attribute that there is not");
+	expect_srq(max_wr, 0, "after refused attributes");
 	expect_refused(ibv_destroy_srq(srq), EBUSY, "destroying an S-RQ in use");
 	ignore_rq();
 	refuse_in_rq();
+}
+
+/*
+ * The device refuses a size below the armed limit, when the library has a ring of that
+ * size already: the ring is the one before, with the receives that are in it.
+ */
+static void refuse_size(void)
+{
+	struct ibv_srq_attr attr = { .max_wr = max_wr / 2 };
+	uint32_t taken[MAX_SLOTS], count = max_wr - max_wr / 4, i;
+	unsigned int random = 7;
+
+	for (i = 0; i < count; i++) {
+		send_one(i % 2, &random);
+		taken[i] = take_one(i % 2);
+	}
+	set_limit(max_wr);
+	expect_refused(ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR), EINVAL,
+		       "an S-RQ in use smaller than its limit");
+	expect_srq(max_wr, max_wr, "after a refused size");
+	set_limit(0);
+	for (i = 0; i < count; i++)
+		post(taken[i]);
+	for (i = 0; i < 2 * max_wr; i++) {
+		send_one(i % 2, &random);
+		post(take_one(i % 2));
+	}
+	say("a refused size: ok");
 }
 
 /* ------------------------------------------------------------ events */
@@ -429,10 +473,7 @@ static bool next_async(struct ibv_async_event *event, double seconds)
 
 static void arm_limit(uint32_t limit)
 {
-	struct ibv_srq_attr attr = { .srq_limit = limit };
-
-	if (ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT))
-		fail("ibv_modify_srq: %s", strerror(errno));
+	set_limit(limit);
 	expect_srq(max_wr, limit, "armed");
 }
 
@@ -665,6 +706,7 @@ static void run(void)
 	transfer_all();
 	fill_and_drain();
 	refuse_misuse();
+	refuse_size();
 	limit_event();
 	break_one();
 	grow();
