@@ -43,6 +43,7 @@ done <<-'END'
 	num_comp_vectors 2
 	vendor_id 0x1af4
 	vendor_part_id 4336
+	hw_ver 0x1
 END
 
 # The library and sysfs have been compared.

@@ -310,6 +310,27 @@ static void try_qps(void)
 		     "more SGEs to receive");
 }
 
+/* Depths can be changed if the device says so, and else cannot. */
+static void try_resizing(void)
+{
+	unsigned int flags = device.orig_attr.device_cap_flags;
+	struct ibv_qp *qp = make_limit_qp(4, 4, 1, 1);
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	need(qp, "a QP");
+	to_init(qp);
+	if (ibv_query_qp(qp, &attr, IBV_QP_CAP, &init))
+		fail("ibv_query_qp: %s", strerror(errno));
+	attr.cap.max_send_wr = attr.cap.max_recv_wr = 40;
+	expect_post(ibv_modify_qp(qp, &attr, IBV_QP_CAP),
+		    flags & IBV_DEVICE_RESIZE_MAX_WR ? 0 : EOPNOTSUPP,
+		    "other depths of a QP");
+	ibv_destroy_qp(qp);
+	if ((flags & IBV_DEVICE_SRQ_RESIZE) && !device.orig_attr.max_srq)
+		fail("S-RQs can be resized, and there are none");
+}
+
 static struct ibv_srq *make_limit_srq(int wr, int sge)
 {
 	struct ibv_srq_init_attr attr = {
@@ -674,6 +695,7 @@ int main(int argc, char **argv)
 	need(cq, "a CQ");
 
 	try_qps();
+	try_resizing();
 	try_srqs();
 	try_cqs();
 	try_numbers();
