@@ -557,6 +557,58 @@ static void try_small_cq(void)
 	expect_status(ibv_destroy_cq(small), 0, "ibv_destroy_cq");
 }
 
+static void expect_cq_error(const struct ibv_cq *cq)
+{
+	struct pollfd fd = { .fd = adapter.context->async_fd, .events = POLLIN };
+	struct ibv_async_event event;
+
+	do {
+		if (poll(&fd, 1, time_limit * 1000) <= 0)
+			fail("no IBV_EVENT_CQ_ERR");
+		if (ibv_get_async_event(adapter.context, &event))
+			fail("ibv_get_async_event: %s", strerror(errno));
+		ibv_ack_async_event(&event);
+	} while (event.event_type != IBV_EVENT_CQ_ERR);
+	if (event.element.cq != cq)
+		fail("IBV_EVENT_CQ_ERR of another CQ");
+}
+
+/* One completion more than there is room for; those before it are there. */
+static void overflow(struct by_hand_pair *pair)
+{
+	struct ibv_cq *cq = pair->cqs[0];
+	int count = cq->cqe, i;
+
+	for (i = 0; i <= count; i++)
+		post(pair->qps[0], i, IBV_WR_RDMA_WRITE, IBV_SEND_SIGNALED);
+	expect_cq_error(cq);
+	by_hand_expect_event(&adapter, pair->qps[0], IBV_EVENT_QP_FATAL);
+	for (i = 0; i < count; i++)
+		expect_wc(cq, i, IBV_WC_SUCCESS, "before the overflow");
+	expect_empty(cq, "behind the overflow");
+}
+
+/* Two CQs of which nobody takes anything: each event names the one that is full. */
+static void try_overflow(void)
+{
+	struct by_hand_pair pairs[2];
+	unsigned int i, k;
+
+	for (k = 0; k < 2; k++) {
+		for (i = 0; i < 2; i++) {
+			pairs[k].cqs[i] = make_cq(1);
+			pairs[k].qps[i] = make_qp_on(adapter.pd,
+						     pairs[k].cqs[i],
+						     pairs[k].cqs[i], NULL);
+		}
+		by_hand_join(&adapter, &pairs[k], RIGHTS);
+	}
+	for (k = 2; k-- > 0; )
+		overflow(&pairs[k]);
+	for (k = 0; k < 2; k++)
+		by_hand_free(&pairs[k]);
+}
+
 /* A CQ goes with what is on it, and an event that was asked for does not come. */
 static void try_unpolled(void)
 {
@@ -593,6 +645,7 @@ static void try_cqs(void)
 	try_full_cq();
 	try_two_cqs();
 	try_small_cq();
+	try_overflow();
 	try_destroyed();
 	try_unpolled();
 	say("CQs: ok");
