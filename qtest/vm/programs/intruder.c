@@ -31,6 +31,7 @@
 #define SIZE		256
 #define DEPTH		8
 #define SPARES		40	/* objects, for handles that the intruder has not */
+#define DOORBELL_PAGES	8	/* of the adapter: args of the test */
 #define FUZZED		60	/* QPs with random octets */
 #define RIGHTS		(IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE)
 
@@ -275,6 +276,26 @@ static void try_doorbells(void)
 	if (bad_doorbells() == after)
 		fail("random doorbells are good");
 	expect_unharmed("doorbells");
+}
+
+/* Each process has a page of doorbells of its own; the kernel's is given to none. */
+static void try_pages(void)
+{
+	struct ibv_context *contexts[DOORBELL_PAGES];
+	unsigned int count;
+
+	for (count = 0; count < DOORBELL_PAGES; count++) {
+		contexts[count] = ibv_open_device(adapter.context->device);
+		if (!contexts[count])
+			break;
+	}
+	if (count != DOORBELL_PAGES - 3)
+		fail("of %u pages %u are left beside the kernel's and two",
+		     DOORBELL_PAGES, count);
+	while (count)
+		if (ibv_close_device(contexts[--count]))
+			fail("ibv_close_device: %s", strerror(errno));
+	expect_unharmed("pages of doorbells");
 }
 
 /* ---------------------------------------------------------------- handles */
@@ -794,6 +815,7 @@ static void run(const char *name)
 	by_hand_open(&adapter, name);
 	try_mappings();
 	try_doorbells();
+	try_pages();
 	try_handles();
 	try_keys();
 	try_fast_register();
