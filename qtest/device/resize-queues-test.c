@@ -95,14 +95,18 @@ static void send_some(World *w, unsigned n)
 }
 
 /* Each WQE of one unit; a Read that is not answered keeps all in the queue. */
-static void post_behind_read(World *w, unsigned n, WireRead *read)
+static void post_read(World *w, WireRead *read)
 {
-    RnicWr wr;
-
     connection_post(w->c, RNIC_SQ_RDMA_READ, 1000, 0, 8);
     wire_get_read_request(w->c->peer, 1, read);
-    for (unsigned i = 1; i < n; i++) {
-        wr = connection_wr(w->c, RNIC_SQ_RDMA_WRITE, 1000 + i, 8 * i, 8);
+}
+
+static void post_behind_read(World *w, unsigned from, unsigned to)
+{
+    for (unsigned i = from; i < to; i++) {
+        RnicWr wr = connection_wr(w->c, RNIC_SQ_RDMA_WRITE, 1000 + i, 8 * i,
+                                  8);
+
         wr.flags |= RNIC_WQE_READ_FENCE;
         rnic_post_send(w->r, &w->c->qp, &wr);
     }
@@ -137,7 +141,11 @@ static void test_sq(void)
     send_some(w, 8);
     resize(w, 32, DEPTH);
     /* WQEs that the device has begun, copied and not seen: all of them are there. */
-    post_behind_read(w, 9, &read);
+    post_read(w, &read);
+    post_behind_read(w, 1, 8);
+    resize(w, 8, DEPTH);        /* just what is there */
+    resize(w, 32, DEPTH);
+    post_behind_read(w, 8, 9);
     refuse(w, 8, DEPTH, RNIC_ST_SHRINK_TOO_SMALL);
     resize(w, 16, DEPTH);
     resize(w, 128, DEPTH);
@@ -182,7 +190,9 @@ static void test_rq(void)
     post_receives(w, 30);
     receive_some(w, 20);
     refuse(w, DEPTH, 16, RNIC_ST_SHRINK_TOO_SMALL);
-    receive_some(w, 3);
+    receive_some(w, 2);         /* 17 are left, then 16 */
+    refuse(w, DEPTH, 16, RNIC_ST_SHRINK_TOO_SMALL);
+    receive_some(w, 1);
     resize(w, DEPTH, 16);
     receive_some(w, 16);
     resize(w, DEPTH, 1);
@@ -532,7 +542,8 @@ static void refuse_sq_too_small(Shared *s)
     WireRead read;
     RnicQp next;
 
-    post_behind_read(&w, 9, &read);
+    post_read(&w, &read);
+    post_behind_read(&w, 1, 9);
     before = rnic_query_qp(s->r, &s->c->qp);
     sqe = resize_qp_command(s->r, &s->c->qp, 8, 64, &next);
     sqe.modify_qp.mask = cpu_to_le32(RNIC_QP_MODIFY_SQ_DEPTH);
