@@ -53,6 +53,18 @@ static void adopt(Connection *c, uint32_t stream, const char *message)
     g_assert_cmpint(rnic_qp_state(c->r, &c->qp), ==, RNIC_QPS_RTS);
 }
 
+/* The peer gets all of a Stream Message, the longest one. */
+static void adopt_with_longest(Connection *c, uint32_t stream)
+{
+    uint8_t data[RNIC_LLP_MAX_OCTETS], got[RNIC_LLP_MAX_OCTETS];
+
+    rnic_pattern(data, sizeof(data), 5);
+    g_assert_cmpuint(llp_try_adopt(c->r, &c->qp, stream, data, sizeof(data)),
+                     ==, RNIC_ST_OK);
+    wire_get(c->peer, got, sizeof(got));
+    g_assert_cmpmem(got, sizeof(got), data, sizeof(data));
+}
+
 /* A Send each way; the device's has @msn. */
 static void exchange(Connection *c, uint32_t msn)
 {
@@ -1037,9 +1049,10 @@ static void test_bad_commands(void)
     g_assert_cmpuint(rnic_admin(c->r, &sqe, NULL), ==, RNIC_ST_ORD_EXCEEDED);
     expect_unharmed(c, stream);
     wire_expect_silence(c->peer);
-    adopt(c, stream, NULL);
+    adopt_with_longest(c, stream);
     exchange(c, 1);
     connection_free(c);
+    rnic_shows("V6.2.1.2-3");
 }
 
 /* The commands of streaming mode themselves. */
