@@ -290,7 +290,7 @@ static void test_refused(void)
     REFUSE(w, good, mask, good.modify_qp.mask, RNIC_ST_SHRINK_TOO_SMALL);
     /* With attributes that could change: none does. */
     good.modify_qp.ord = cpu_to_le16(1);
-    good.modify_qp.enables = RNIC_QP_ENABLE_READ;
+    good.modify_qp.enables = cpu_to_le32(RNIC_QP_ENABLE_READ);
     REFUSE(w, good, mask, good.modify_qp.mask |
            cpu_to_le32(RNIC_QP_MODIFY_ORD | RNIC_QP_MODIFY_ENABLES),
            RNIC_ST_SHRINK_TOO_SMALL);
