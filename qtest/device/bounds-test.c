@@ -462,6 +462,37 @@ static void test_refused_queues_cost_no_pages(void)
     rnic_shows("V8.3.1-1 V9.2.4.1-7");
 }
 
+/* V6.1.4-1: of QPs, S-RQs and EQs too, one after the other. */
+static void test_queue_pages_of_the_destroyed(void)
+{
+    enum { ROUNDS = 200 };      /* of at least one page each */
+    static const uint16_t destroy[] = {
+        RNIC_ADMIN_DESTROY_QP, RNIC_ADMIN_DESTROY_SRQ, RNIC_ADMIN_DESTROY_EQ,
+    };
+    Rnic *r = rnic_boot_up(",max-queue-pages=100");
+    uint64_t list = same_page_list(r, 3);
+    RnicCq cq;
+
+    rnic_create_cq(r, &cq, 16, RNIC_NO_VECTOR);
+    for (unsigned i = 0; i < G_N_ELEMENTS(destroy); i++) {
+        struct rnic_admin_sqe commands[] = {
+            qp_command(r, &cq, list, 3), srq_command(r, list, 2, 4096),
+            eq_command(list, 2),
+        };
+        struct rnic_admin_cqe cqe;
+
+        for (int round = 0; round < ROUNDS; round++) {
+            g_assert_cmpuint(rnic_admin(r, &commands[i], &cqe), ==,
+                             RNIC_ST_OK);
+            g_assert_cmpuint(rnic_admin_object(r, destroy[i],
+                                               le32_to_cpu(cqe.number)), ==,
+                             RNIC_ST_OK);
+        }
+    }
+    rnic_quit(r);
+    rnic_shows("V6.1.4-1");
+}
+
 /* ---------------------------------------------------------- Fast-Register */
 
 static void test_fast_register_limit(void)
@@ -562,6 +593,8 @@ int main(int argc, char **argv)
                    test_queue_pages_are_given_back);
     qtest_add_func("rnic/queue-pages/refused-queues",
                    test_refused_queues_cost_no_pages);
+    qtest_add_func("rnic/longest-page-lists/destroyed",
+                   test_queue_pages_of_the_destroyed);
     qtest_add_func("rnic/fast-register-limit", test_fast_register_limit);
     qtest_add_func("rnic/endpoints-each-way/incoming-exhausted",
                    test_endpoints_incoming_exhausted);
