@@ -448,6 +448,7 @@ static void try_in_use(void)
 	qp = pairs[0].qps[1];
 	mr = register_region(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
 	need_status(bind_2(mr, 100, 1, RIGHTS), 0, "bind");
+	need_status(ibv_destroy_qp(qp), EBUSY, "a QP with a window");
 	need_status(ibv_modify_qp(qp, &error, IBV_QP_STATE), 0, "to ERR");
 	need_status(ibv_destroy_qp(qp), EBUSY, "a QP in Error with a window");
 	need_status(ibv_dereg_mr(mr), EBUSY, "a region with a window");
