@@ -12,6 +12,7 @@
  * must not change.
  */
 
+#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -227,6 +228,10 @@ static void refuse_stale(void (*end_binding)(void), const char *how, bool read)
 
 	bind_window(0, region_size);
 	target = whole_window();
+	/* Refused, it loses nothing: not the end of its connection either. */
+	if (type == IBV_MW_TYPE_2 &&
+	    ibv_destroy_qp(owner.ep.id->qp) != EBUSY)
+		fail("a QP with a window is destroyed, or not refused so");
 	end_binding();
 	if (read)
 		order_refused_read(&owner, &target);
