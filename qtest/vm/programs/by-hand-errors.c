@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * by-hand-errors: on QPs that were connected by hand the completion of a WR tells
- * what the peer found wrong with it, as on InfiniBand
+ * what the peer found wrong with it, as on InfiniBand; and the peer's program hears of
+ * what it has no WR for
  */
 
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -13,6 +15,8 @@
 
 #define SIZE	64
 #define DEPTH	8
+#define RIGHTS	(IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | \
+		 IBV_ACCESS_REMOTE_ATOMIC)
 
 static const char help[] =
 "usage: by-hand-errors [options] ADAPTER\n"
@@ -42,8 +46,7 @@ static void open_pair(const char *adapter)
 			fail("ibv_create_cq: %s", strerror(errno));
 	}
 	pair.mr = ibv_reg_mr(pair.adapter.pd, pair.memory, 2 * SIZE,
-			     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ |
-			     IBV_ACCESS_REMOTE_WRITE);
+			     IBV_ACCESS_LOCAL_WRITE | RIGHTS);
 	if (!pair.mr)
 		fail("ibv_reg_mr: %s", strerror(errno));
 }
@@ -54,8 +57,7 @@ static void connect_pair(uint8_t rnr_retry)
 
 	for (i = 0; i < 2; i++) {
 		pair.qps[i] = by_hand_qp(&pair.adapter, pair.cqs[i], DEPTH);
-		by_hand_init(pair.qps[i], IBV_ACCESS_REMOTE_READ |
-					  IBV_ACCESS_REMOTE_WRITE);
+		by_hand_init(pair.qps[i], RIGHTS);
 	}
 	for (i = 0; i < 2; i++)
 		by_hand_rtr(&pair.adapter, pair.qps[i], pair.qps[!i]->qp_num,
@@ -85,7 +87,8 @@ static uint64_t wide(unsigned int i)
 	return 0xfedcba9876543210ull - i * 0x1000100010001001ull;
 }
 
-static void post(unsigned int number, enum ibv_wr_opcode opcode, uint32_t key_change)
+static void post_at(unsigned int number, enum ibv_wr_opcode opcode, uint64_t to,
+		    uint32_t key_change)
 {
 	struct ibv_sge sge = own_half();
 	struct ibv_send_wr *bad, wr = {
@@ -94,13 +97,18 @@ static void post(unsigned int number, enum ibv_wr_opcode opcode, uint32_t key_ch
 		.sg_list = &sge,
 		.num_sge = 1,
 		.wr.rdma = {
-			.remote_addr = (uintptr_t)pair.memory + SIZE,
+			.remote_addr = to,
 			.rkey = pair.mr->rkey ^ key_change,
 		},
 	};
 
 	if (ibv_post_send(pair.qps[0], &wr, &bad))
 		fail("ibv_post_send failed");
+}
+
+static void post(unsigned int number, enum ibv_wr_opcode opcode, uint32_t key_change)
+{
+	post_at(number, opcode, (uintptr_t)pair.memory + SIZE, key_change);
 }
 
 static void post_answerer_receive(unsigned int number, uint32_t length,
@@ -132,6 +140,12 @@ static void expect(unsigned int qp, unsigned int number,
 		     ibv_wc_status_str(status));
 }
 
+/* What a peer did wrong: the answering end has no WR that could tell. */
+static void expect_told(enum ibv_event_type type)
+{
+	by_hand_expect_event(&pair.adapter, pair.qps[1], type);
+}
+
 /* A good WR, a bad one, and one behind it. */
 static void try_key(enum ibv_wr_opcode opcode, uint32_t key_change)
 {
@@ -142,6 +156,42 @@ static void try_key(enum ibv_wr_opcode opcode, uint32_t key_change)
 	expect(0, 1, IBV_WC_SUCCESS);
 	expect(0, 2, IBV_WC_REM_ACCESS_ERR);
 	expect(0, 3, IBV_WC_WR_FLUSH_ERR);
+	expect_told(IBV_EVENT_QP_ACCESS_ERR);
+	free_pair();
+}
+
+/* Octets that the region has not, or that there cannot be. */
+static void try_address(enum ibv_wr_opcode opcode, uint64_t to)
+{
+	connect_pair(7);
+	post_at(1, opcode, to, 0);
+	expect(0, 1, IBV_WC_REM_ACCESS_ERR);
+	expect_told(IBV_EVENT_QP_ACCESS_ERR);
+	free_pair();
+}
+
+/* RFC 7306 5: no error of protection. */
+static void try_unaligned_atomic(void)
+{
+	struct ibv_sge sge = own_half();
+	struct ibv_send_wr *bad, wr = {
+		.wr_id = wide(1),
+		.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD,
+		.sg_list = &sge,
+		.num_sge = 1,
+		.wr.atomic = {
+			.remote_addr = (uintptr_t)pair.memory + SIZE + 4,
+			.rkey = pair.mr->rkey,
+			.compare_add = 1,
+		},
+	};
+
+	sge.length = 8;
+	connect_pair(7);
+	if (ibv_post_send(pair.qps[0], &wr, &bad))
+		fail("ibv_post_send failed");
+	expect(0, 1, IBV_WC_REM_OP_ERR);
+	expect_told(IBV_EVENT_QP_REQ_ERR);
 	free_pair();
 }
 
@@ -199,6 +249,49 @@ static void try_peer_in_error(void)
 	free_pair();
 }
 
+/* Until both have come: of the CQ, and of the QP that has lost a completion there. */
+static void expect_overflow(const struct ibv_cq *cq, const struct ibv_qp *qp)
+{
+	struct pollfd fd = {
+		.fd = pair.adapter.context->async_fd, .events = POLLIN,
+	};
+	bool of_cq = false, of_qp = false;
+	struct ibv_async_event event;
+
+	while (!of_cq || !of_qp) {
+		if (poll(&fd, 1, time_limit * 1000) <= 0)
+			fail("no event of %s", of_cq ? "the QP" : "a full CQ");
+		if (ibv_get_async_event(pair.adapter.context, &event))
+			fail("ibv_get_async_event: %s", strerror(errno));
+		ibv_ack_async_event(&event);
+		of_cq |= event.event_type == IBV_EVENT_CQ_ERR &&
+			 event.element.cq == cq;
+		of_qp |= event.event_type == IBV_EVENT_QP_FATAL &&
+			 event.element.qp == qp;
+	}
+}
+
+/* One completion more than the CQ holds. */
+static void try_overflow(void)
+{
+	struct ibv_cq *cq = pair.cqs[0];
+	struct ibv_cq *small = ibv_create_cq(pair.adapter.context, 2, NULL,
+					     NULL, 0);
+	int i;
+
+	if (!small || small->cqe >= DEPTH)
+		fail("a small CQ: %s", strerror(errno));
+	pair.cqs[0] = small;
+	connect_pair(7);
+	for (i = 0; i <= small->cqe; i++)
+		post(i, IBV_WR_RDMA_WRITE, 0);
+	expect_overflow(small, pair.qps[0]);
+	free_pair();
+	if (ibv_destroy_cq(small))
+		fail("ibv_destroy_cq: %s", strerror(errno));
+	pair.cqs[0] = cq;
+}
+
 /* SQD of iWARP closes the stream, that of InfiniBand does not. */
 static void try_sqd(void)
 {
@@ -222,12 +315,18 @@ static void run(const char *adapter)
 	try_key(IBV_WR_RDMA_READ, 0x5500);
 	try_key(IBV_WR_RDMA_WRITE, 0x01);
 	try_key(IBV_WR_RDMA_READ, 0x80);
+	try_address(IBV_WR_RDMA_WRITE, (uintptr_t)pair.memory + 2 * SIZE);
+	try_address(IBV_WR_RDMA_READ, (uintptr_t)pair.memory + 2 * SIZE);
+	try_address(IBV_WR_RDMA_WRITE, UINT64_MAX);
+	try_address(IBV_WR_RDMA_READ, UINT64_MAX);
+	try_unaligned_atomic();
 	try_receive(SIZE, 0x5500, IBV_WC_LOC_PROT_ERR, IBV_WC_REM_OP_ERR);
 	try_receive(SIZE, 0x01, IBV_WC_LOC_PROT_ERR, IBV_WC_REM_OP_ERR);
 	try_receive(SIZE - 1, 0, IBV_WC_LOC_LEN_ERR, IBV_WC_REM_INV_REQ_ERR);
 	try_no_receive();
 	try_late_receive();
 	try_peer_in_error();
+	try_overflow();
 	try_sqd();
 	if (ibv_dereg_mr(pair.mr) || ibv_destroy_cq(pair.cqs[0]) ||
 	    ibv_destroy_cq(pair.cqs[1]))

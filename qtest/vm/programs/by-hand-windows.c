@@ -129,6 +129,8 @@ static void expect_refused(unsigned int i, uint32_t rkey, uint32_t offset)
 		     ibv_wc_status_str(status));
 	if (region[offset] != before)
 		fail("a refused Write by pair %u changed the memory", i);
+	by_hand_expect_event(&adapter, pairs[i].qps[1],
+			     IBV_EVENT_QP_ACCESS_ERR);
 	by_hand_free(&pairs[i]);
 	connect_pair(i);
 }
@@ -267,6 +269,8 @@ static void expect_octet(enum ibv_wr_opcode opcode, uint64_t to, bool good,
 		fail("%s: other octets are there", what);
 	if (good)
 		return;
+	by_hand_expect_event(&adapter, pairs[0].qps[1],
+			     IBV_EVENT_QP_ACCESS_ERR);
 	need_status(ibv_dealloc_mw(mw2), 0, "a window of a QP in Error");
 	reconnect();
 	new_window();
