@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * attributes-self: what programs written for other devices set and read back:
- * rights to memory and of QPs, states of QPs, attributes that mean nothing to
- * iWARP, the version of the firmware.
+ * rights to memory and of QPs, states of QPs, the depths of Reads, attributes that
+ * mean nothing to iWARP, the version of the firmware.
  */
 
 #include <errno.h>
@@ -568,6 +568,97 @@ static void disconnect_ends(void)
 	free_endpoint(&a);
 }
 
+/* -------------------------------------------------------- read depths */
+
+/* Reads under way: of the end that connects, and of the other one. */
+enum { DEPTH_A = 3, DEPTH_B = 2 };
+
+/* Of an event's parameters: what this end may ask, and what it has to serve. */
+static void expect_depths(const struct rdma_cm_event *event, unsigned int ask,
+			  unsigned int serve)
+{
+	if (event->param.conn.initiator_depth != ask ||
+	    event->param.conn.responder_resources != serve)
+		fail("%s: depths %u and %u, not %u and %u",
+		     rdma_event_str(event->event),
+		     event->param.conn.initiator_depth,
+		     event->param.conn.responder_resources, ask, serve);
+}
+
+static struct rdma_conn_param depths_param(const struct endpoint *ep,
+					   unsigned int ask, unsigned int serve)
+{
+	struct rdma_conn_param param = connect_param(ep);
+
+	param.initiator_depth = ask;
+	param.responder_resources = serve;
+	return param;
+}
+
+static void *accept_depths(void *unused)
+{
+	struct rdma_conn_param param;
+	struct rdma_cm_event *event;
+
+	event = expect_event(listen_channel, RDMA_CM_EVENT_CONNECT_REQUEST);
+	expect_depths(event, DEPTH_B, DEPTH_A);
+	b = (struct endpoint) { .channel = make_channel(), .id = event->id };
+	rdma_ack_cm_event(event);
+	if (rdma_migrate_id(b.id, b.channel))
+		fail("rdma_migrate_id: %s", strerror(errno));
+	make_qp(&b);
+	param = depths_param(&b, DEPTH_B, DEPTH_A);
+	if (rdma_accept(b.id, &param))
+		fail("rdma_accept: %s", strerror(errno));
+	expect_and_ack(b.channel, RDMA_CM_EVENT_ESTABLISHED);
+	return unused;
+}
+
+static void connect_with_depths(const char *address, const char *port)
+{
+	struct rdma_conn_param param;
+	struct rdma_cm_event *event;
+	char why[WHY_SIZE];
+
+	a = (struct endpoint) { .channel = make_channel() };
+	a.id = resolve(a.channel, address, port, why);
+	if (!a.id)
+		fail("%s: %s", address, why);
+	make_qp(&a);
+	param = depths_param(&a, DEPTH_A, DEPTH_B);
+	if (!start_connect(a.id, &param, why))
+		fail("%s", why);
+	event = expect_event(a.channel, RDMA_CM_EVENT_ESTABLISHED);
+	expect_depths(event, DEPTH_A, DEPTH_B);
+	rdma_ack_cm_event(event);
+}
+
+static void check_agreed(struct ibv_qp *qp, unsigned int ask, unsigned int serve)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr = query(qp, &init);
+
+	EXPECT(max_rd_atomic, ask);
+	EXPECT(max_dest_rd_atomic, serve);
+}
+
+/* Each end serves what the other one may ask, whichever connects: both are told so, and
+ * it holds. */
+static void check_two_depths(const char *address, const char *port)
+{
+	pthread_t acceptor;
+	int ret = pthread_create(&acceptor, NULL, accept_depths, NULL);
+
+	if (ret)
+		fail("pthread_create: %s", strerror(ret));
+	connect_with_depths(address, port);
+	pthread_join(acceptor, NULL);
+	check_agreed(a.id->qp, DEPTH_A, DEPTH_B);
+	check_agreed(b.id->qp, DEPTH_B, DEPTH_A);
+	check_reads(QP_DEPTH);
+	disconnect_ends();
+}
+
 /* ------------------------------------------------------------- device */
 
 /* A number that PCI has in a file. */
@@ -662,6 +753,7 @@ int main(int argc, char **argv)
 	check_vendor();
 
 	disconnect_ends();
+	check_two_depths(argv[optind], port);
 	rdma_destroy_id(listener);
 	rdma_destroy_event_channel(listen_channel);
 	say("attributes: ok");
