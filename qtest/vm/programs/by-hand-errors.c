@@ -6,7 +6,6 @@
  */
 
 #include <errno.h>
-#include <poll.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -249,49 +248,6 @@ static void try_peer_in_error(void)
 	free_pair();
 }
 
-/* Until both have come: of the CQ, and of the QP that has lost a completion there. */
-static void expect_overflow(const struct ibv_cq *cq, const struct ibv_qp *qp)
-{
-	struct pollfd fd = {
-		.fd = pair.adapter.context->async_fd, .events = POLLIN,
-	};
-	bool of_cq = false, of_qp = false;
-	struct ibv_async_event event;
-
-	while (!of_cq || !of_qp) {
-		if (poll(&fd, 1, time_limit * 1000) <= 0)
-			fail("no event of %s", of_cq ? "the QP" : "a full CQ");
-		if (ibv_get_async_event(pair.adapter.context, &event))
-			fail("ibv_get_async_event: %s", strerror(errno));
-		ibv_ack_async_event(&event);
-		of_cq |= event.event_type == IBV_EVENT_CQ_ERR &&
-			 event.element.cq == cq;
-		of_qp |= event.event_type == IBV_EVENT_QP_FATAL &&
-			 event.element.qp == qp;
-	}
-}
-
-/* One completion more than the CQ holds. */
-static void try_overflow(void)
-{
-	struct ibv_cq *cq = pair.cqs[0];
-	struct ibv_cq *small = ibv_create_cq(pair.adapter.context, 2, NULL,
-					     NULL, 0);
-	int i;
-
-	if (!small || small->cqe >= DEPTH)
-		fail("a small CQ: %s", strerror(errno));
-	pair.cqs[0] = small;
-	connect_pair(7);
-	for (i = 0; i <= small->cqe; i++)
-		post(i, IBV_WR_RDMA_WRITE, 0);
-	expect_overflow(small, pair.qps[0]);
-	free_pair();
-	if (ibv_destroy_cq(small))
-		fail("ibv_destroy_cq: %s", strerror(errno));
-	pair.cqs[0] = cq;
-}
-
 /* SQD of iWARP closes the stream, that of InfiniBand does not. */
 static void try_sqd(void)
 {
@@ -326,7 +282,6 @@ static void run(const char *adapter)
 	try_no_receive();
 	try_late_receive();
 	try_peer_in_error();
-	try_overflow();
 	try_sqd();
 	if (ibv_dereg_mr(pair.mr) || ibv_destroy_cq(pair.cqs[0]) ||
 	    ibv_destroy_cq(pair.cqs[1]))
