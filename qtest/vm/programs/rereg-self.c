@@ -9,15 +9,18 @@
  * to it without a pause.
  */
 
+#define _GNU_SOURCE
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "orders.h"
 
+#define PAGE		4096
 #define REGION		(128 << 10)
 #define MANY		1000
 #define ALL_RIGHTS	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | \
@@ -31,12 +34,14 @@ static const char help[] =
 "memory, checking every byte.\n"
 "  -p, --port PORT       (default " DEFAULT_PORT ")\n"
 "  -n, --number N        reregistrations of each kind (default 20)\n"
+"  -m, --too-many PAGES  the adapter has not so many (default: not tried)\n"
 "  -t, --time-limit SEC  for any one wait (default 60)\n"
 "Exit status: 0 all right, 1 wrong data or a failure, 2 usage.\n";
 
 static const struct option options[] = {
 	{ "port", required_argument, NULL, 'p' },
 	{ "number", required_argument, NULL, 'n' },
+	{ "too-many", required_argument, NULL, 'm' },
 	{ "time-limit", required_argument, NULL, 't' },
 	{ "help", no_argument, NULL, 'h' },
 	{ 0 },
@@ -55,6 +60,7 @@ static struct ibv_pd *pds[2];	/* the first is that of the QP */
 static struct ibv_mr *mr;
 static unsigned int seed = 1;
 static uint32_t connections;
+static uint32_t too_many;	/* pages; 0: not tried */
 
 /* What the region is now. */
 static int memory_now, pd_now, rights_now = ALL_RIGHTS;
@@ -278,26 +284,6 @@ static void deregister_while_written(uint32_t times)
 	say("while written to: %u deregistrations", times);
 }
 
-/* As often as anybody wants, as long as it is no larger than at first. */
-static void run_many(void)
-{
-	const struct memory *m = &memories[0];
-	struct target target;
-	uint32_t i;
-
-	open_all();
-	for (i = 0; i < MANY; i++)
-		if (ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL,
-				 m->start, m->length - i % m->length, 0))
-			fail("reregistration %u: %m", i);
-	open_all();
-	target = whole(mr->rkey);
-	check_write(&target);
-	say("in a row: %u reregistrations", MANY);
-}
-
-/* ------------------------------------------------------------- failures */
-
 static void expect_pinned(uint64_t kb, const char *when)
 {
 	uint64_t pinned = pinned_kb();
@@ -306,6 +292,56 @@ static void expect_pinned(uint64_t kb, const char *when)
 		fail("%s %llu kB are pinned, not %llu", when,
 		     (unsigned long long)pinned, (unsigned long long)kb);
 }
+
+/* As often as anybody wants, as long as it is no larger than at first. */
+static void run_many(void)
+{
+	const struct memory *m = &memories[0];
+	struct target target;
+	uint64_t pinned;
+	uint32_t i;
+
+	open_all();
+	pinned = pinned_kb();
+	for (i = 0; i < MANY; i++)
+		if (ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL,
+				 m->start, m->length - i % m->length, 0))
+			fail("reregistration %u: %m", i);
+	open_all();
+	expect_pinned(pinned, "after many of them");
+	target = whole(mr->rkey);
+	check_write(&target);
+	say("in a row: %u reregistrations", MANY);
+}
+
+/* What was pinned for reading is pinned anew, and is where it was: at an IOVA. */
+static void run_at_iova(void)
+{
+	struct memory *m = &memories[0];
+	struct target target;
+	uint64_t iova = 0x123456789000 + (uintptr_t)m->start % PAGE;
+
+	open_all();
+	if (ibv_dereg_mr(mr))
+		fail("ibv_dereg_mr: %m");
+	mr = ibv_reg_mr_iova(pds[0], m->start, m->length, iova,
+			     IBV_ACCESS_REMOTE_READ);
+	if (!mr)
+		fail("ibv_reg_mr_iova: %m");
+	if (ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
+			 ALL_RIGHTS))
+		fail("all rights at an IOVA: %m");
+	target = whole(mr->rkey);
+	target.addr = iova;
+	check_write(&target);
+	check_read(&target);
+	if (ibv_dereg_mr(mr))
+		fail("ibv_dereg_mr: %m");
+	register_region();
+	say("at an IOVA: ok");
+}
+
+/* ------------------------------------------------------------- failures */
 
 static void fail_to_reregister(void *start, size_t length, int error,
 			       const char *what)
@@ -318,42 +354,73 @@ static void fail_to_reregister(void *start, size_t length, int error,
 		     IBV_REREG_MR_ERR_CMD, strerror(error));
 }
 
+/* No region is left, new or old, nor is any memory pinned. */
+static void run_failure(void *start, size_t length, int error, const char *what)
+{
+	struct target stale;
+	uint64_t pinned;
+
+	if (ibv_dereg_mr(mr))
+		fail("ibv_dereg_mr: %m");
+	pinned = pinned_kb();
+	register_region();
+	stale = whole(mr->rkey);
+	fail_to_reregister(start, length, error, what);
+	expect_pinned(pinned, "after a failure");
+	refused(order_refused_write, &stale, "the rkey of before");
+	fail_to_reregister(memories[0].start, memories[0].length, EINVAL,
+			   "a region that has gone");
+}
+
+/* One page, again and again: no two of them can be one larger page. */
+static void *map_pages(uint32_t pages)
+{
+	int fd = memfd_create("rereg-self", 0);
+	uint8_t *start = mmap(NULL, (size_t)pages * PAGE, PROT_NONE,
+			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint32_t i;
+
+	if (fd < 0 || ftruncate(fd, PAGE) || start == MAP_FAILED)
+		fail("memory for %u pages: %m", pages);
+	for (i = 0; i < pages; i++)
+		if (mmap(start + (size_t)i * PAGE, PAGE, PROT_READ | PROT_WRITE,
+			 MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED)
+			fail("page %u: %m", i);
+	close(fd);
+	return start;
+}
+
 /*
- * Memory that cannot be had, or more than a region may have: no region is left, new
- * or old, nor is any memory pinned.
+ * Memory that cannot be had, more than a region may have, more pages than the adapter
+ * takes, of which it is the adapter that finds that.
  */
 static void run_failures(uint32_t times)
 {
-	uint8_t *hole = mmap(NULL, REGION, PROT_NONE,
-			     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	struct target stale;
-	uint64_t pinned;
+	void *hole = mmap(NULL, REGION, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS,
+			  -1, 0);
+	void *pages = too_many ? map_pages(too_many) : NULL;
 	uint32_t i;
 
 	if (hole == MAP_FAILED)
 		fail("mmap: %m");
 	open_all();
 	for (i = 0; i < times; i++) {
-		if (ibv_dereg_mr(mr))
-			fail("ibv_dereg_mr: %m");
-		pinned = pinned_kb();
-		register_region();
-		stale = whole(mr->rkey);
-		if (i % 2)
-			fail_to_reregister(memories[0].start, (size_t)1 << 50,
-					   EINVAL, "2^50 octets");
+		if (pages && i % 4 == 3)
+			run_failure(pages, (size_t)too_many * PAGE, ENOMEM,
+				    "too many pages");
+		else if (i % 2)
+			run_failure(memories[0].start, (size_t)1 << 50, EINVAL,
+				    "2^50 octets");
 		else
-			fail_to_reregister(hole, REGION, EFAULT,
-					   "memory without access");
-		expect_pinned(pinned, "after a failure");
-		refused(order_refused_write, &stale, "the rkey of before");
-		fail_to_reregister(memories[0].start, memories[0].length,
-				   EINVAL, "a region that has gone");
+			run_failure(hole, REGION, EFAULT,
+				    "memory without access");
 	}
 	if (ibv_dereg_mr(mr))
 		fail("ibv_dereg_mr of a region that has gone: %m");
 	register_region();
 	munmap(hole, REGION);
+	if (pages)
+		munmap(pages, (size_t)too_many * PAGE);
 	say("failures: %u", times);
 }
 
@@ -367,7 +434,7 @@ static void set_up(void)
 		/* Of different sizes, neither on a page's boundary. */
 		memories[i].length = (i ? 3 : 1) * REGION - 100 * i;
 		memories[i].start = (uint8_t *)allocate(memories[i].length +
-							4096) + 64 * i;
+							PAGE) + 64 * i;
 		memories[i].expected = allocate(memories[i].length);
 		fill(&memories[i], 0x5a + i);
 	}
@@ -395,13 +462,16 @@ int main(int argc, char **argv)
 	int c, flags;
 
 	program = "rereg-self";
-	while ((c = getopt_long(argc, argv, "p:n:t:h", options, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "p:n:m:t:h", options, NULL)) != -1) {
 		switch (c) {
 		case 'p':
 			port = optarg;
 			break;
 		case 'n':
 			times = parse_number(optarg, "--number", 1000000);
+			break;
+		case 'm':
+			too_many = parse_number(optarg, "--too-many", 60000);
 			break;
 		case 't':
 			time_limit = parse_number(optarg, "--time-limit",
@@ -422,6 +492,7 @@ int main(int argc, char **argv)
 	for (flags = 1; flags <= ALL_FLAGS; flags++)
 		run_form(flags, times);
 	run_many();
+	run_at_iova();
 	run_failures(times);
 	reregister_while_written(times);
 	deregister_while_written(times);
