@@ -1368,6 +1368,7 @@ static void test_bad_responses(void)
         { "too long, not last", 0, 0, 101, false, RNIC_AE_TAGGED_BASE_BOUNDS,
           0x1101 },
         { "too short", 0, 0, 99, true, RNIC_AE_TAGGED_BASE_BOUNDS, 0x1101 },
+        { "empty", 0, 0, 0, true, RNIC_AE_TAGGED_BASE_BOUNDS, 0x1101 },
         { "second, other stag", 1, 0, 60, true, RNIC_AE_TAGGED_INVALID_STAG,
           0x1100, 40 },
         { "second, gap", 0, 1, 59, true, RNIC_AE_TAGGED_BASE_BOUNDS, 0x1101, 40 },
@@ -1380,6 +1381,8 @@ static void test_bad_responses(void)
         { "second, too long, not last", 0, 0, 61, false,
           RNIC_AE_TAGGED_BASE_BOUNDS, 0x1101, 40 },
         { "second, too short", 0, 0, 59, true, RNIC_AE_TAGGED_BASE_BOUNDS, 0x1101,
+          40 },
+        { "second, empty", 0, 0, 0, true, RNIC_AE_TAGGED_BASE_BOUNDS, 0x1101,
           40 },
     };
 
