@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "by-hand.h"
 #include "common.h"
@@ -427,24 +428,51 @@ static void try_refused_destroy(void)
 	reconnect();
 }
 
+static void refuse_change(struct ibv_mr *mr, int flags, void *start)
+{
+	struct ibv_mr before = *mr;
+	uint64_t pinned = pinned_kb();
+
+	need_status(ibv_rereg_mr(mr, flags, other_pd, start, SIZE,
+				 flags & IBV_REREG_MR_CHANGE_ACCESS ?
+				 IBV_ACCESS_LOCAL_WRITE : 0),
+		    IBV_REREG_MR_ERR_CMD, "a region with a window, changed");
+	need_status(errno, EBUSY, "the reason");
+	if (mr->lkey != before.lkey || mr->rkey != before.rkey ||
+	    mr->pd != before.pd || mr->addr != before.addr ||
+	    mr->length != before.length || pinned_kb() != pinned)
+		fail("a refused call changes a region");
+}
+
+/* Each of it; and if the new memory cannot be had, the window is still the reason. */
+static void refuse_changes(struct ibv_mr *mr)
+{
+	void *none = mmap(NULL, SIZE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS,
+			  -1, 0);
+
+	if (none == MAP_FAILED)
+		fail("mmap: %s", strerror(errno));
+	refuse_change(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL);
+	refuse_change(mr, IBV_REREG_MR_CHANGE_PD, NULL);
+	refuse_change(mr, IBV_REREG_MR_CHANGE_TRANSLATION, own);
+	refuse_change(mr, IBV_REREG_MR_CHANGE_TRANSLATION, none);
+	refuse_change(mr, IBV_REREG_MR_CHANGE_TRANSLATION |
+			  IBV_REREG_MR_CHANGE_PD | IBV_REREG_MR_CHANGE_ACCESS,
+		      own);
+	munmap(none, SIZE);
+}
+
 /* A region, and a QP, that a window is bound to: both go on, and go with it only. */
 static void try_in_use(void)
 {
 	struct ibv_mr *mr = register_region(IBV_ACCESS_LOCAL_WRITE |
 					    IBV_ACCESS_MW_BIND);
 	struct ibv_qp_attr error = { .qp_state = IBV_QPS_ERR };
-	struct ibv_mr before = *mr;
 	struct ibv_qp *qp;
 
 	need_status(bind_2(mr, 100, 1, RIGHTS), 0, "bind");
 	need_status(ibv_dereg_mr(mr), EBUSY, "a region with a window");
-	need_status(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
-				 0), IBV_REREG_MR_ERR_CMD, "the same, changed");
-	need_status(errno, EBUSY, "the reason");
-	if (mr->lkey != before.lkey || mr->rkey != before.rkey ||
-	    mr->pd != before.pd || mr->addr != before.addr ||
-	    mr->length != before.length)
-		fail("a refused call changes a region");
+	refuse_changes(mr);
 	try_refused_destroy();
 	try_changed_region(mr);
 	need_status(ibv_dereg_mr(mr), 0, "a region without a window");
