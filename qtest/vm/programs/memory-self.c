@@ -224,6 +224,11 @@ static void read_only_memory(void)
 	move(IBV_WR_RDMA_READ, mr, region, REGION);
 	if (memcmp(data, region, REGION))
 		fail("something else is read from read-only memory");
+	/* Nor is what is registered already for reading. */
+	if (ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
+			 IBV_ACCESS_LOCAL_WRITE) != IBV_REREG_MR_ERR_CMD)
+		fail("memory that cannot be written was reregistered for it");
+	say("LOCAL_WRITE later: %s", strerror(errno));
 	if (ibv_dereg_mr(mr))
 		fail("ibv_dereg_mr: %s", strerror(errno));
 	refuse_right_to_write(region);
