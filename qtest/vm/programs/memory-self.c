@@ -185,26 +185,6 @@ static void check_in_place(uint8_t *region, const struct frames *before,
 
 /* ------------------------------------------------------------ the tests */
 
-/* Nor does a region that reads get the right to write there; it is gone then. */
-static void refuse_right_to_write(uint8_t *region)
-{
-	static const int rights[] = { IBV_ACCESS_LOCAL_WRITE, REMOTE };
-	struct ibv_mr *mr;
-	unsigned int i;
-
-	for (i = 0; i < sizeof(rights) / sizeof(rights[0]); i++) {
-		mr = register_memory(ep.id, region, REGION,
-				     IBV_ACCESS_REMOTE_READ);
-		if (ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
-				 rights[i]) != IBV_REREG_MR_ERR_CMD ||
-		    errno != EFAULT)
-			fail("access 0x%x to read-only memory, by ibv_rereg_mr(): %s",
-			     rights[i], strerror(errno));
-		if (ibv_dereg_mr(mr))
-			fail("ibv_dereg_mr: %s", strerror(errno));
-	}
-}
-
 static void read_only_memory(void)
 {
 	uint8_t *region = map(PROT_READ | PROT_WRITE);
@@ -231,7 +211,6 @@ static void read_only_memory(void)
 	say("LOCAL_WRITE later: %s", strerror(errno));
 	if (ibv_dereg_mr(mr))
 		fail("ibv_dereg_mr: %s", strerror(errno));
-	refuse_right_to_write(region);
 	munmap(region, REGION);
 	say("read-only memory: ok");
 	if (ibv_reg_mr(ep.id->pd, region, REGION, REMOTE) || errno != EFAULT)
