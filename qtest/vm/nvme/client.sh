@@ -40,6 +40,9 @@ modprobe nvme-rdma || fail "no NVMe initiator"
 echo "transport=rdma,traddr=$(address_of server),trsvcid=4420,nqn=test,nr_io_queues=2" \
 	>/dev/nvme-fabrics || fail "cannot connect"
 eventually 30 test -b $disk || fail "no disk"
+# Regions that are to be used later.
+rdma -dd resource show mr | grep -q 'drv_state invalid' ||
+	fail "no Invalid region: $(rdma -dd resource show mr | tail -n 20)"
 
 rdma resource show cq | grep 'adaptive-moderation on' ||
 	fail "no moderation by the core: $(rdma resource show cq)"
@@ -72,3 +75,5 @@ await compared
 echo 1 >/sys/class/nvme/nvme0/delete_controller
 rmmod nvme_rdma || fail "nvme_rdma does not go away"
 signal detached
+
+shows_driver V7.7-1

@@ -26,12 +26,18 @@ for type in 1 2; do
 	eventually 30 nothing_left || fail "$(objects_left)"
 done
 
+# tells_window: whether a region has a window, as "rdma" has it.
+tells_window() {
+	rdma -dd resource show mr | grep -q 'drv_bound_windows [1-9]'
+}
+
 for type in 1 2; do
 	say "killed with a window of type $type bound"
 	before=$(counter "$(rdma_device)" tx_octets)
 	window-self --type $type --number 100000000 "$(address_of alone)" &
 	program=$!
 	eventually 60 sent_since "$before" || fail "window-self sends nothing"
+	eventually 60 tells_window || fail "no window: $(rdma -dd resource show mr)"
 	sleep 0.$((type * 3))
 	kill -KILL $program || fail "window-self has ended by itself"
 	wait $program
@@ -41,4 +47,5 @@ for type in 1 2; do
 done
 
 shows V4-1 V5.1.4-1 V7.2-1
+shows_driver V7.7-1
 shows_provider V7.2-3 V7.10.2-10
