@@ -1286,9 +1286,13 @@ static void test_alloc_stag_refused(void)
         return;
     }
     sqe.alloc_stag.pdn = cpu_to_le32(r->pd);
-    sqe.alloc_stag.max_pages = cpu_to_le32(max + 1);
-    g_assert_cmpuint(rnic_admin(r, &sqe, NULL), ==,
-                     RNIC_ST_INSUFFICIENT_RESOURCES);
+    for (int i = 0; i < 3; i++) {
+        const uint32_t above[] = { max + 1, 0x10001, 0x80000001 };
+
+        sqe.alloc_stag.max_pages = cpu_to_le32(above[i]);
+        g_assert_cmpuint(rnic_admin(r, &sqe, NULL), ==,
+                         RNIC_ST_INSUFFICIENT_RESOURCES);
+    }
     sqe.alloc_stag.max_pages = 0;
     g_assert_cmpuint(rnic_admin(r, &sqe, NULL), ==, RNIC_ST_INVALID_PBL_SIZE);
     sqe.alloc_stag.max_pages = cpu_to_le32(max);

@@ -1154,7 +1154,7 @@ static void test_rq_limit(void)
 static void test_ends(void)
 {
     enum { BY_ABORT, BY_PEER_ERROR, BY_MODIFY, BY_TERMINATE, BY_DESTROY,
-           WAYS };
+           BY_CLOSE, WAYS };
 
     for (int way = 0; way < WAYS; way++) {
         Connection *c;
@@ -1185,6 +1185,11 @@ static void test_ends(void)
         case BY_DESTROY:
             g_assert_cmpuint(rnic_admin_object(w.r, RNIC_ADMIN_DESTROY_QP,
                                                c->qp.number), ==, RNIC_ST_OK);
+            break;
+        case BY_CLOSE:
+            g_assert_cmpuint(rnic_modify_qp_state(w.r, &c->qp,
+                                                  RNIC_QPS_CLOSING), ==,
+                             RNIC_ST_OK);
             break;
         }
         rnic_expect_cqe(w.r, &c->recv_cq, 1, RNIC_WC_FLUSHED);

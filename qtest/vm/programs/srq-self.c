@@ -6,7 +6,8 @@
  * Messages arrive over the connections in a random order; each must come out
  * whole, once, in the order of its connection, on the CQ of its QP. Besides,
  * what of the S-RQ verbs is to be refused is tried, the limit event is waited
- * for, and one connection breaks while the others go on.
+ * for, one connection breaks while the others go on, and a QP is destroyed whose
+ * receives were not polled.
  */
 
 #include <errno.h>
@@ -26,6 +27,7 @@
 #define WANTED_WRS	24
 #define WANTED_SGES	3
 #define MAX_SLOTS	4096
+#define UNPOLLED	5
 
 static const char help[] =
 "usage: srq-self [options] ADDRESS\n"
@@ -611,6 +613,32 @@ static void break_one(void)
 	say("a broken connection: ok");
 }
 
+/* A QP goes with receives that nobody has polled: so many places are free, no more. */
+static void leave_unpolled(void)
+{
+	struct endpoint *from = &senders[CONNECTIONS - 2];
+	struct ibv_send_wr *bad, wr = {
+		.opcode = IBV_WR_RDMA_READ, .send_flags = IBV_SEND_SIGNALED,
+	};
+	unsigned int random = 7;
+	struct ibv_wc wc;
+	uint32_t i;
+
+	for (i = 0; i < UNPOLLED; i++)
+		send_one(CONNECTIONS - 2, &random);
+	/* It is answered when all before it has been delivered. */
+	if (ibv_post_send(from->id->qp, &wr, &bad))
+		fail("posting a Read");
+	expect_completion(from->send_cq, from->send_channel, &wc, "Read");
+	expect_refused(try_post(max_wr), ENOMEM, "a WR too many");
+	free_endpoint(&receivers[CONNECTIONS - 2]);
+	expect_and_ack(from->channel, RDMA_CM_EVENT_DISCONNECTED);
+	for (i = 0; i < UNPOLLED; i++)
+		post(MAX_SLOTS - 1 - i);
+	expect_refused(try_post(max_wr), ENOMEM, "a WR too many");
+	say("a QP that goes with what was not polled: ok");
+}
+
 /* Twice as large, with all that is posted, and full again. */
 static void grow(void)
 {
@@ -673,7 +701,8 @@ static void free_all(void)
 		free_endpoint(&senders[i]);
 		expect_refused(ibv_destroy_srq(srq), EBUSY,
 			       "destroying an S-RQ in use");
-		free_endpoint(&receivers[i]);
+		if (receivers[i].channel)
+			free_endpoint(&receivers[i]);
 	}
 	if (ibv_destroy_srq(srq))
 		fail("ibv_destroy_srq: %s", strerror(errno));
@@ -709,6 +738,7 @@ static void run(void)
 	refuse_size();
 	limit_event();
 	break_one();
+	leave_unpolled();
 	grow();
 	bad_receive();
 	free_all();
