@@ -138,6 +138,8 @@ static void test_depth_alone(void)
     World w;
 
     world_init(&w, 4);
+    g_assert_cmpuint(rnic_modify_srq_limit(w.r, &w.srq, 0x10001), ==,
+                     RNIC_ST_SRQ_LIMIT_RANGE);
     resize(&w, 2, RNIC_ST_INVALID_MODIFIER);
     assert_limit(&w, 4, true);
     resize(&w, 4, RNIC_ST_OK);
@@ -155,7 +157,7 @@ static void test_depth_alone(void)
     receive(&w, 2);
     expect_no_event(&w);
     world_cleanup(&w);
-    rnic_shows("V6.3.8-4 V9.2.4.2-2 V9.2.4.3-1 V9.2.4.3-6");
+    rnic_shows("V6.3.2-1 V6.3.8-2 V6.3.8-4 V9.2.4.2-2 V9.2.4.3-1 V9.2.4.3-6");
 }
 
 /* With a depth that is too small for what is posted a good limit is refused, too. */
