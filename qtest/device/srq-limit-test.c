@@ -131,7 +131,7 @@ static void resize(World *w, uint32_t depth, uint16_t status)
 
 /*
  * A new depth alone neither arms nor disarms: the limit counts in the new ring. No
- * depth below it as long as it is armed; afterwards it is in nobody's way.
+ * depth below it as long as it is armed; afterwards it is in no depth's way.
  */
 static void test_depth_alone(void)
 {

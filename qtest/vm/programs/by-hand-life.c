@@ -588,7 +588,7 @@ static void overflow(struct by_hand_pair *pair)
 	expect_empty(cq, "behind the overflow");
 }
 
-/* Two CQs of which nobody takes anything: each event names the one that is full. */
+/* Two CQs that the program does not poll: each event names the one that is full. */
 static void try_overflow(void)
 {
 	struct by_hand_pair pairs[2];

@@ -613,7 +613,7 @@ static void break_one(void)
 	say("a broken connection: ok");
 }
 
-/* A QP goes with receives that nobody has polled: so many places are free, no more. */
+/* A QP goes before its receives are polled: just their places are free then. */
 static void leave_unpolled(void)
 {
 	struct endpoint *from = &senders[CONNECTIONS - 2];
