@@ -40,8 +40,11 @@ modprobe nvme-rdma || fail "no NVMe initiator"
 echo "transport=rdma,traddr=$(address_of server),trsvcid=4420,nqn=test,nr_io_queues=2" \
 	>/dev/nvme-fabrics || fail "cannot connect"
 eventually 30 test -b $disk || fail "no disk"
-# Regions that are to be used later.
-rdma -dd resource show mr | grep -q 'drv_state invalid' ||
+# invalid_region: whether rdma shows one, for later use.
+invalid_region() {
+	rdma -dd resource show mr | grep 'drv_state invalid' >/dev/null
+}
+eventually 10 invalid_region ||
 	fail "no Invalid region: $(rdma -dd resource show mr | tail -n 20)"
 
 rdma resource show cq | grep 'adaptive-moderation on' ||

@@ -277,7 +277,8 @@ static void expect_events(struct all *all, unsigned int count)
 	unsigned int got = 0;
 	void *context;
 
-	while (poll(&fd, 1, 200) > 0) {
+	/* One more than there may be would come at once. */
+	while (poll(&fd, 1, got < count ? time_limit * 1000 : 200) > 0) {
 		expect_status(ibv_get_cq_event(all->channel, &cq, &context), 0,
 			      "ibv_get_cq_event");
 		ibv_ack_cq_events(cq, 1);
