@@ -174,7 +174,8 @@ static const AdminCommand commands[] = {
     [RNIC_ADMIN_CM_UNLISTEN] = { NO_RESULT(rnic_cm_unlisten, object) },
     [RNIC_ADMIN_CM_CONNECT] = {
         RESULT(rnic_cm_connect, connect), .bulk = true,
-        .reserved = { RESERVED(connect.local.reserved),
+        .reserved = { RESERVED(connect.reserved),
+                      RESERVED(connect.local.reserved),
                       RESERVED(connect.remote.reserved) } },
     [RNIC_ADMIN_CM_ACCEPT] = {
         NO_RESULT(rnic_cm_accept, accept), .bulk = true },

@@ -40,6 +40,7 @@ typedef struct RnicSendWork {
                                  * last one's, of two); of a Read or atomic, of
                                  * the one before it; else 0 */
     /* Read types and atomics */
+    uint32_t msn;               /* of its request */
     uint32_t before;            /* octets of the WR that its other works in front
                                  * of this one read */
     uint32_t sink_stag;
@@ -319,7 +320,7 @@ void rnic_sq_atomic_done(RnicQp *qp, uint64_t original);
 /* More messages are known to be delivered (qp->direct.acknowledged). */
 void rnic_sq_acknowledged(RnicQp *qp);
 /* Complete the WR that a received Terminate concerns.  False: that is not clear. */
-bool rnic_sq_remote_error(RnicQp *qp, const IwarpTerminate *terminate);
+bool rnic_sq_remote_error(RnicQp *qp, const IwarpTerminate *t);
 /* Complete the oldest WR, begun or posted, with @status.  False: there is none. */
 bool rnic_sq_fail_oldest(RnicQp *qp, enum rnic_wc_status status);
 /* Flush up to @max WRs; returns how many. */

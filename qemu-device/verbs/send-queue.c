@@ -282,6 +282,7 @@ static void sq_append_work(RnicQp *qp, const RnicSendWork *work)
     QSIMPLEQ_INSERT_TAIL(&qp->sq.works, copy, next);
     qp->sq.works_count++;
     if (sq_is_read_type(work->opcode)) {
+        copy->msn = qp->stream->tx.msn[IWARP_QN_READ];
         qp->sq.reads++;
         qp->sq.read = qp->sq.read ?: copy;
     }
@@ -1030,38 +1031,93 @@ bool rnic_sq_fail_oldest(RnicQp *qp, enum rnic_wc_status status)
     return true;
 }
 
-/*
- * By the request's header, of which DDP's errors (RFC 5040 4.8) and an Atomic Request
- * (RFC 7306 8.2) show no more than that of DDP; or by the code.
- */
-static bool sq_about_read(const IwarpTerminate *t)
+/* The header of ours that @t shows; false: it shows none. */
+static bool sq_header_shown(const IwarpTerminate *t, IwarpDdpHeader *header)
 {
-    unsigned opcode = iwarp_rdmap_opcode(t->ddp[1]);
-    bool request = t->has_ddp && t->ddp_len == IWARP_DDP_UNTAGGED_LEN &&
-                   (opcode == IWARP_OP_READ_REQUEST ||
-                    opcode == IWARP_OP_ATOMIC_REQUEST);
+    return t->has_ddp && iwarp_ddp_decode(header, t->ddp, t->ddp_len);
+}
 
-    return request || (t->term & 0xff00) == IWARP_TERM_READ_STAG;
+/* The Read or atomic that waits for the answer to request @msn. */
+static RnicSendWork *sq_read_of_request(RnicQp *qp, uint32_t msn)
+{
+    RnicSendWork *work = qp->sq.read;
+
+    while (work && (!sq_is_read_type(work->opcode) || work->msn != msn)) {
+        work = QSIMPLEQ_NEXT(work, next);
+    }
+    return work && !sq_read_is_begun(qp, work) ? work : NULL;
 }
 
 /*
- * After a direct connect the oldest WR: those before it are acknowledged.  Else a
- * Read or atomic, if the Terminate is about one, is the oldest (in order), and
- * another WR is only known while it is being sent.
+ * By the request's header: DDP's errors (RFC 5040 4.8), and those of an Atomic Request
+ * (RFC 7306 8.2), show no more of it.  Without a header the code has to do, and the
+ * oldest is the one: peers answer in order.
  */
-bool rnic_sq_remote_error(RnicQp *qp, const IwarpTerminate *terminate)
+static RnicSendWork *sq_read_concerned(RnicQp *qp, const IwarpTerminate *t)
 {
-    bool about_read = sq_about_read(terminate);
+    IwarpDdpHeader header;
 
-    if (qp->direct.connected) {
-        bool no_receive = terminate->term == IWARP_TERM_NO_BUFFER &&
-                          !about_read;
+    if (sq_header_shown(t, &header)) {
+        return header.tagged || header.qn != IWARP_QN_READ
+               ? NULL : sq_read_of_request(qp, header.msn);
+    }
+    return (t->term & 0xff00) == IWARP_TERM_READ_STAG
+           ? rnic_sq_current_read(qp) : NULL;
+}
 
-        return rnic_sq_fail_oldest(qp, no_receive
+/* What was sent before its request has arrived; Reads before it stay unanswered. */
+static void sq_flush_before(RnicQp *qp, const RnicSendWork *read)
+{
+    const uint32_t start = read->start;
+
+    qp->direct.acknowledged = MAX(qp->direct.acknowledged, read->message);
+    sq_complete_done(qp);
+    while (QSIMPLEQ_FIRST(&qp->sq.works)->start != start) {
+        sq_end_oldest(qp, RNIC_WC_FLUSHED);
+    }
+}
+
+/* Is it about the message that is being sent? */
+static bool sq_message_concerned(const RnicQp *qp, const IwarpTerminate *t)
+{
+    IwarpDdpHeader header;
+
+    if (qp->job.kind != RNIC_JOB_WORK) {
+        return false;
+    }
+    return !sq_header_shown(t, &header) ||
+           (iwarp_rdmap_opcode(header.control) == qp->job.msg.opcode &&
+            (header.tagged || (header.qn == IWARP_QN_SEND &&
+                               header.msn ==
+                               qp->stream->tx.msn[IWARP_QN_SEND])));
+}
+
+/* A peer that acknowledges has not got a receive for the message. */
+static bool sq_lacks_receive(const IwarpTerminate *t)
+{
+    IwarpDdpHeader header;
+
+    return t->term == IWARP_TERM_NO_BUFFER &&
+           !(sq_header_shown(t, &header) && !header.tagged &&
+             header.qn == IWARP_QN_READ);
+}
+
+/*
+ * A Read or atomic is known by its request.  Else it is the oldest WR after a direct
+ * connect, as those before it are acknowledged; and without acknowledgements another
+ * WR is only known while it is being sent.
+ */
+bool rnic_sq_remote_error(RnicQp *qp, const IwarpTerminate *t)
+{
+    const RnicSendWork *read = sq_read_concerned(qp, t);
+
+    if (read) {
+        sq_flush_before(qp, read);
+    } else if (qp->direct.connected) {
+        return rnic_sq_fail_oldest(qp, sq_lacks_receive(t)
                                        ? RNIC_WC_RNR_RETRY_EXCEEDED
                                        : RNIC_WC_REMOTE_TERMINATION);
-    }
-    if (qp->sq.read ? !about_read : qp->job.kind != RNIC_JOB_WORK) {
+    } else if (qp->sq.read || !sq_message_concerned(qp, t)) {
         return false;
     }
     return rnic_sq_fail_oldest(qp, RNIC_WC_REMOTE_TERMINATION);

@@ -1576,6 +1576,9 @@ static void test_cm_refused(void)
         SPOIL(connect.qpn, UNUSED, RNIC_ST_INVALID_QP),
         SPOIL(connect.ird, 9, RNIC_ST_IRD_EXCEEDED),
         SPOIL(connect.ord, 9, RNIC_ST_ORD_EXCEEDED),
+        SPOIL(connect.reserved[0], 1, RNIC_ST_RESERVED_NOT_ZERO),
+        SPOIL(connect.reserved[sizeof(sqe.connect.reserved) - 1], 0x80,
+              RNIC_ST_RESERVED_NOT_ZERO),
         SPOIL(connect.remote.reserved[1], 1, RNIC_ST_RESERVED_NOT_ZERO));
     with_bulk(&sqe, w->buffer, 8);
     RUN(w, sqe,

@@ -900,7 +900,6 @@ static void test_other_transitions(void)
     rnic_shows("V9.2.5.3-5");
 }
 
-/* Streams that there are not, or not yet, or not any more. */
 /* One that is still being opened: both commands in one look at the ring. */
 static void refuse_unopened(Connection *c, uint32_t last)
 {
@@ -930,6 +929,7 @@ static void refuse_unopened(Connection *c, uint32_t last)
     close(listener);
 }
 
+/* Streams that there are not, or not yet, or not any more. */
 static void test_bad_streams(void)
 {
     Connection *c = connection_prepare(NULL);

@@ -239,15 +239,15 @@ static void wait_received(uint64_t n)
 	}
 }
 
-/* Events of the CQ of Sends until none has come for 200 ms. */
-static unsigned int count_send_events(void)
+/* Waits for that many events of the CQ of Sends, then for one too many, 200 ms. */
+static unsigned int count_send_events(unsigned int expected)
 {
 	struct pollfd fd = { .fd = from.send_channel->fd, .events = POLLIN };
 	struct ibv_cq *cq;
 	unsigned int count = 0;
 	void *context;
 
-	while (poll(&fd, 1, 200) > 0) {
+	while (poll(&fd, 1, count < expected ? time_limit * 1000 : 200) > 0) {
 		if (ibv_get_cq_event(from.send_channel, &cq, &context))
 			fail("ibv_get_cq_event: %s", strerror(errno));
 		ibv_ack_cq_events(cq, 1);
@@ -266,13 +266,18 @@ static uint64_t send_more(uint64_t number, unsigned int count)
 	return end;
 }
 
-static void take_sends_of(uint64_t first, unsigned int count)
+/* Into wc, which has room for count. */
+static void take_sends_of(uint64_t first, int count, struct ibv_wc *wc)
 {
-	struct ibv_wc wc[8];
-	unsigned int got = 0;
+	double end = now() + time_limit;
+	int got = 0, n;
 
-	while (got < count)
-		got += ibv_poll_cq(from.send_cq, count - got, wc + got);
+	while (got < count) {
+		n = ibv_poll_cq(from.send_cq, count - got, wc + got);
+		if (n < 0 || now() > end)
+			fail("%d of %d completions of Sends", got, count);
+		got += n;
+	}
 	check_order(wc, count, first, "Send");
 }
 
@@ -286,25 +291,28 @@ static void refuse_both(void)
 /* V8.3.1-2: what is refused neither asks for an event nor takes a request for one. */
 static void refuse_between_requests(void)
 {
-	uint64_t first = atomic_load(&sent);
-	uint64_t number = send_more(first, 4);
+	uint64_t first = atomic_load(&sent), number;
+	struct ibv_wc wc[8];
 
-	/* One that was asked for before may come. */
-	count_send_events();
+	/* None is asked for behind this one. */
+	if (ibv_req_notify_cq(from.send_cq, 0))
+		fail("ibv_req_notify_cq: %s", strerror(errno));
+	number = send_more(first, 4);
+	count_send_events(1);
 	refuse_both();
 	number = send_more(number, 4);
-	if (count_send_events())
+	if (count_send_events(0))
 		fail("an event that nothing has asked for");
 	if (ibv_req_notify_cq(from.send_cq, 0))
 		fail("ibv_req_notify_cq: %s", strerror(errno));
 	refuse_both();
-	if (count_send_events())
+	if (count_send_events(0))
 		fail("an event of a resize that was refused");
-	take_sends_of(first, 8);
+	take_sends_of(first, 8, wc);
 	send_more(number, 2);
-	if (count_send_events() != 1)
+	if (count_send_events(1) != 1)
 		fail("not one event for one request");
-	take_sends_of(number, 2);
+	take_sends_of(number, 2, wc);
 	atomic_store(&sent, number + 2);
 	say("requests of events beside refused resizes: ok");
 }
@@ -315,7 +323,6 @@ static void refuse_resizes(void)
 	struct ibv_device_attr attr;
 	struct ibv_wc wc[20];
 	uint64_t i, first = atomic_load(&sent);
-	int got;
 
 	if (ibv_query_device(from.id->verbs, &attr))
 		fail("ibv_query_device: %s", strerror(errno));
@@ -331,9 +338,7 @@ static void refuse_resizes(void)
 	/* They are in a ring that the device has left, and count. */
 	expect_refused(from.send_cq, 16, EINVAL);
 	resize(from.send_cq, 100);
-	for (got = 0; got < 20; )
-		got += ibv_poll_cq(from.send_cq, 20 - got, wc + got);
-	check_order(wc, 20, first, "Send");
+	take_sends_of(first, 20, wc);
 	if (ibv_poll_cq(from.send_cq, 1, wc))
 		fail("a completion too many");
 	resize(from.send_cq, 2);
