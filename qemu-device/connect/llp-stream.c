@@ -699,11 +699,10 @@ static enum rnic_admin_status modify_with_stream(RnicAdminRequest *q)
 
 enum rnic_admin_status rnic_llp_modify_qp(RnicAdminRequest *q)
 {
-    bool bulk = q->sqe.bulk_addr || q->sqe.bulk_length;
-
-    if (!rnic_accepted(q->s, RNIC_FEATURE_LLP_STREAM)) {
-        return bulk ? RNIC_ST_RESERVED_NOT_ZERO : rnic_qp_modify(q);
+    if (!q->sqe.bulk_addr && !q->sqe.bulk_length &&
+        !q->sqe.modify_qp.llp_stream) {
+        return rnic_qp_modify(q);
     }
-    return bulk || q->sqe.modify_qp.llp_stream ? modify_with_stream(q)
-                                               : rnic_qp_modify(q);
+    return rnic_accepted(q->s, RNIC_FEATURE_LLP_STREAM)
+           ? modify_with_stream(q) : RNIC_ST_RESERVED_NOT_ZERO;
 }

@@ -145,6 +145,7 @@ static const AdminCommand commands[] = {
     [RNIC_ADMIN_DESTROY_QP] = { REQUEST(rnic_qp_destroy, object) },
     [RNIC_ADMIN_ALLOC_STAG] = {
         TPT(rnic_tpt_alloc_stag, alloc_stag), PDN(alloc_stag),
+        .needs = RNIC_FEATURE_FAST_REGISTER,
         .reserved = { RESERVED(alloc_stag.window_of_pd),
                       RESERVED(alloc_stag.reserved) } },
     [RNIC_ADMIN_REGISTER_MR] = {
@@ -153,10 +154,12 @@ static const AdminCommand commands[] = {
                       RESERVED(register_mr.reserved2) } },
     [RNIC_ADMIN_REREGISTER_MR] = {
         TPT(rnic_tpt_reregister, register_mr), PDN(register_mr),
+        .needs = RNIC_FEATURE_REREGISTER,
         .reserved = { RESERVED(register_mr.reserved),
                       RESERVED(register_mr.reserved2) } },
     [RNIC_ADMIN_REGISTER_SHARED_MR] = {
         TPT(rnic_tpt_register_shared, shared_mr), PDN(shared_mr),
+        .needs = RNIC_FEATURE_SHARED_MR,
         .reserved = { RESERVED(shared_mr.reserved) } },
     [RNIC_ADMIN_QUERY_MR] = {
         TPT(rnic_tpt_query, object), .bulk = true },
@@ -164,9 +167,11 @@ static const AdminCommand commands[] = {
         TPT(rnic_tpt_dealloc, object) },
     [RNIC_ADMIN_ALLOC_MW] = {
         TPT(rnic_tpt_alloc_mw, alloc_stag), PDN(alloc_stag),
+        .needs = RNIC_FEATURE_MEMORY_WINDOW,
         .reserved = { RESERVED(alloc_stag.reserved) } },
     [RNIC_ADMIN_QUERY_MW] = {
-        TPT(rnic_tpt_query, object), .bulk = true },
+        TPT(rnic_tpt_query, object), .bulk = true,
+        .needs = RNIC_FEATURE_MEMORY_WINDOW },
     [RNIC_ADMIN_CM_LISTEN] = {
         REQUEST(rnic_cm_listen, listen),
         .reserved = { RESERVED(listen.reserved),

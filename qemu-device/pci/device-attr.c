@@ -61,11 +61,16 @@ static uint64_t system_guid(const RnicState *s)
     return ldq_be_p(eui);
 }
 
+/* In the record's byte order. What needs a feature that was not accepted is not there. */
+static uint32_t device_limit(const RnicState *s, uint64_t feature, uint32_t limit)
+{
+    return cpu_to_le32(rnic_accepted(s, feature) ? limit : 0);
+}
+
 enum rnic_admin_status
 rnic_device_attr_query(RnicState *s, const struct rnic_admin_sqe *sqe)
 {
     const RnicConfig *c = &s->config;
-    bool srq = rnic_accepted(s, RNIC_FEATURE_SRQ);
     struct rnic_device_attr attr = {
         .page_size_cap = cpu_to_le64(RNIC_PAGE_SIZES),
         .max_mr_size = cpu_to_le64(RNIC_MAX_REGION),
@@ -73,7 +78,7 @@ rnic_device_attr_query(RnicState *s, const struct rnic_admin_sqe *sqe)
         .max_qp = cpu_to_le32(c->max_qp),
         .max_sq_units = cpu_to_le32(RNIC_SQ_MAX_DEPTH),
         .max_rq_wr = cpu_to_le32(RNIC_RQ_MAX_DEPTH),
-        .max_srq_wr = cpu_to_le32(srq ? RNIC_SRQ_MAX_DEPTH : 0),
+        .max_srq_wr = device_limit(s, RNIC_FEATURE_SRQ, RNIC_SRQ_MAX_DEPTH),
         .max_send_sge = cpu_to_le32(RNIC_MAX_SGE),
         .max_write_sge = cpu_to_le32(RNIC_MAX_SGE),
         .max_recv_sge = cpu_to_le32(RNIC_MAX_SGE),
@@ -84,24 +89,28 @@ rnic_device_attr_query(RnicState *s, const struct rnic_admin_sqe *sqe)
         .max_cqe = cpu_to_le32(RNIC_CQ_MAX_DEPTH),
         .max_eq = cpu_to_le32(c->max_eq),
         .max_mr = cpu_to_le32(c->max_mr),
-        .max_mw = cpu_to_le32(c->max_mr),
+        .max_mw = device_limit(s, RNIC_FEATURE_MEMORY_WINDOW, c->max_mr),
         .max_pd = cpu_to_le32(c->max_pd),
-        .max_srq = cpu_to_le32(srq ? c->max_srq : 0),
-        .max_fast_register_pages = cpu_to_le32(RNIC_MAX_FAST_REGISTER_PAGES),
+        .max_srq = device_limit(s, RNIC_FEATURE_SRQ, c->max_srq),
+        .max_fast_register_pages = device_limit(s, RNIC_FEATURE_FAST_REGISTER,
+                                                RNIC_MAX_FAST_REGISTER_PAGES),
         .max_ird = cpu_to_le32(c->max_ird),
         .max_ord = cpu_to_le32(c->max_ord),
         .max_listeners = cpu_to_le32(c->max_listeners),
         .max_message = cpu_to_le32(UINT32_MAX),
         .mtu = cpu_to_le32(RNIC_ETH_MAX_FRAME - 18),
-        .max_event_count = cpu_to_le16(UINT16_MAX),
-        .max_event_period = cpu_to_le16(UINT16_MAX),
-        .clock_khz = cpu_to_le32(RNIC_CQ_CLOCK_KHZ),
+        .clock_khz = device_limit(s, RNIC_FEATURE_TIMESTAMP, RNIC_CQ_CLOCK_KHZ),
         .srq_order = cpu_to_le32(RNIC_SRQ_ORDER_ARRIVAL),
         .abilities = cpu_to_le32(device_abilities(s)),
-        .max_llp_streams = cpu_to_le32(c->max_llp_streams),
-        .max_llp_octets = cpu_to_le32(RNIC_LLP_MAX_OCTETS),
+        .max_llp_streams = device_limit(s, RNIC_FEATURE_LLP_STREAM,
+                                        c->max_llp_streams),
+        .max_llp_octets = device_limit(s, RNIC_FEATURE_LLP_STREAM,
+                                       RNIC_LLP_MAX_OCTETS),
     };
 
+    if (rnic_accepted(s, RNIC_FEATURE_CQ_MODERATION)) {
+        attr.max_event_count = attr.max_event_period = cpu_to_le16(UINT16_MAX);
+    }
     fill_list_mode(s, &attr);
     return rnic_bulk_write(s, sqe, &attr, sizeof(attr));
 }

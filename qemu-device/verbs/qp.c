@@ -338,7 +338,8 @@ static enum rnic_admin_status qp_check_create(RnicState *s,
 static void qp_set_enables(RnicQp *qp, uint32_t enables)
 {
     qp->enables = enables;
-    qp->who.stag_zero = enables & RNIC_QP_PRIVILEGED;
+    qp->who.stag_zero = (enables & RNIC_QP_PRIVILEGED) &&
+                        rnic_accepted(qp->s, RNIC_FEATURE_STAG_ZERO);
     qp->who.bind_without_rights = enables & RNIC_QP_BIND_WITHOUT_RIGHTS;
 }
 
@@ -513,6 +514,12 @@ static enum rnic_admin_status qp_check_modify(RnicQp *qp,
         ((mask & RNIC_QP_MODIFY_ENABLES) &&
          !qp_enables_known(qp->s, le32_to_cpu(sqe->modify_qp.enables)))) {
         return RNIC_ST_INVALID_MODIFIER;
+    }
+    /* V6.1.1-6: what a Privileged Consumer alone gets is fixed at creation. */
+    if ((mask & RNIC_QP_MODIFY_ENABLES) &&
+        ((le32_to_cpu(sqe->modify_qp.enables) ^ qp->enables) &
+         RNIC_QP_PRIVILEGED)) {
+        return RNIC_ST_CANNOT_CHANGE_ATTRIBUTE;
     }
     /* A limit belongs to QPs with an S-RQ. */
     if ((mask & RNIC_QP_MODIFY_RQ_LIMIT) && !qp->rq.srq) {

@@ -700,7 +700,7 @@ typedef struct WorkType {
     void (*second)(RnicQp *qp, RnicJob *job);   /* makes the one that follows */
     uint8_t args;               /* octets of its arguments, in front of its SGEs */
     bool inline_data;           /* which may be its octets instead */
-    bool extension;             /* of RFC 7306: the peer has to agree */
+    uint64_t needs;             /* RNIC_FEATURE_* to be accepted */
 } WorkType;
 
 static const WorkType work_types[] = {
@@ -709,34 +709,42 @@ static const WorkType work_types[] = {
         .inline_data = true },
     [RNIC_SQ_SEND_INVALIDATE] = {
         sq_check_source, sq_read_fence_waits, sq_begin_send,
-        .inline_data = true },
+        .inline_data = true, .needs = RNIC_FEATURE_REMOTE_INVALIDATE },
     [RNIC_SQ_RDMA_WRITE] = {
         sq_check_write, sq_read_fence_waits, sq_begin_write,
         .inline_data = true },
     [RNIC_SQ_RDMA_READ] = { sq_check_read, sq_ord_waits, sq_begin_read },
     [RNIC_SQ_RDMA_READ_INVALIDATE] = {
-        sq_check_read, sq_ord_waits, sq_begin_read },
+        sq_check_read, sq_ord_waits, sq_begin_read,
+        .needs = RNIC_FEATURE_READ_INVALIDATE },
     [RNIC_SQ_FAST_REGISTER] = {
         sq_check_fast_register, sq_never_waits, .execute = sq_fast_register,
-        .args = sizeof(struct rnic_fast_register_wqe) },
+        .args = sizeof(struct rnic_fast_register_wqe),
+        .needs = RNIC_FEATURE_FAST_REGISTER },
     [RNIC_SQ_BIND_MW] = {
         sq_check_bind, sq_local_fence_waits, .execute = sq_bind,
-        .args = sizeof(struct rnic_bind_wqe) },
+        .args = sizeof(struct rnic_bind_wqe),
+        .needs = RNIC_FEATURE_MEMORY_WINDOW },
     [RNIC_SQ_LOCAL_INVALIDATE] = {
         sq_check_nothing, sq_local_fence_waits,
-        .execute = sq_local_invalidate },
+        .execute = sq_local_invalidate,
+        .needs = RNIC_FEATURE_LOCAL_INVALIDATE },
     [RNIC_SQ_SEND_IMMEDIATE] = {
         sq_check_source, sq_read_fence_waits, sq_begin_immediate,
-        .second = sq_begin_send, .inline_data = true, .extension = true },
+        .second = sq_begin_send, .inline_data = true,
+        .needs = RNIC_FEATURE_RDMAP_EXTENSIONS },
     [RNIC_SQ_WRITE_IMMEDIATE] = {
         sq_check_write, sq_read_fence_waits, sq_begin_write,
-        .second = sq_begin_immediate, .inline_data = true, .extension = true },
+        .second = sq_begin_immediate, .inline_data = true,
+        .needs = RNIC_FEATURE_RDMAP_EXTENSIONS },
     [RNIC_SQ_FETCH_ADD] = {
         sq_check_atomic, sq_atomic_waits, sq_begin_atomic,
-        .args = sizeof(struct rnic_atomic_wqe), .extension = true },
+        .args = sizeof(struct rnic_atomic_wqe),
+        .needs = RNIC_FEATURE_RDMAP_EXTENSIONS },
     [RNIC_SQ_COMPARE_SWAP] = {
         sq_check_atomic, sq_atomic_waits, sq_begin_atomic,
-        .args = sizeof(struct rnic_atomic_wqe), .extension = true },
+        .args = sizeof(struct rnic_atomic_wqe),
+        .needs = RNIC_FEATURE_RDMAP_EXTENSIONS },
 };
 
 static bool sq_is_read(const RnicQp *qp)
@@ -783,8 +791,7 @@ static const WorkType *sq_work_type(const RnicQp *qp,
     const WorkType *type = opcode < ARRAY_SIZE(work_types)
                            ? &work_types[opcode] : NULL;
 
-    if (type && type->extension &&
-        !rnic_accepted(qp->s, RNIC_FEATURE_RDMAP_EXTENSIONS)) {
+    if (type && !rnic_accepted(qp->s, type->needs)) {
         *status = RNIC_WC_UNSUPPORTED;
         return NULL;
     }
@@ -872,7 +879,8 @@ RnicSqStep rnic_sq_begin(RnicQp *qp, RnicJob *job)
         sq_finish_head(qp);
         return qp->state == RNIC_QPS_RTS ? RNIC_SQ_LOCAL : RNIC_SQ_FAILED;
     }
-    if (type->extension) {
+    /* RFC 7306: the peer has to agree. */
+    if (type->needs == RNIC_FEATURE_RDMAP_EXTENSIONS) {
         step = sq_extensions_gate(qp, job);
     }
     if (step == RNIC_SQ_MESSAGE) {

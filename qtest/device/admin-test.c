@@ -306,58 +306,6 @@ static void test_opcodes(void)
     rnic_shows("V8.3.1-1");
 }
 
-/* What FEATURES does not offer is refused as such. */
-static void test_unsupported(void)
-{
-    static const struct {
-        uint16_t opcode;
-        uint64_t feature;
-    } cases[] = {
-        { RNIC_ADMIN_MODIFY_CQ, RNIC_FEATURE_RESIZE_CQ },
-        { RNIC_ADMIN_CREATE_SRQ, RNIC_FEATURE_SRQ },
-        { RNIC_ADMIN_QUERY_SRQ, RNIC_FEATURE_SRQ },
-        { RNIC_ADMIN_MODIFY_SRQ, RNIC_FEATURE_SRQ },
-        { RNIC_ADMIN_DESTROY_SRQ, RNIC_FEATURE_SRQ },
-        { RNIC_ADMIN_ALLOC_STAG, RNIC_FEATURE_FAST_REGISTER },
-        { RNIC_ADMIN_REREGISTER_MR, RNIC_FEATURE_REREGISTER },
-        { RNIC_ADMIN_REGISTER_SHARED_MR, RNIC_FEATURE_SHARED_MR },
-        { RNIC_ADMIN_ALLOC_MW, RNIC_FEATURE_MEMORY_WINDOW },
-        { RNIC_ADMIN_QUERY_MW, RNIC_FEATURE_MEMORY_WINDOW },
-        { RNIC_ADMIN_CM_DIRECT_CONNECT, RNIC_FEATURE_DIRECT_CONNECT },
-        { RNIC_ADMIN_CM_DIRECT_SEND, RNIC_FEATURE_DIRECT_CONNECT },
-        { RNIC_ADMIN_LLP_OPEN, RNIC_FEATURE_LLP_STREAM },
-        { RNIC_ADMIN_LLP_SEND, RNIC_FEATURE_LLP_STREAM },
-        { RNIC_ADMIN_LLP_RECEIVE, RNIC_FEATURE_LLP_STREAM },
-        { RNIC_ADMIN_LLP_CLOSE, RNIC_FEATURE_LLP_STREAM },
-        { RNIC_ADMIN_CREATE_ETH_QUEUE, RNIC_FEATURE_ETHERNET },
-        { RNIC_ADMIN_DESTROY_ETH_QUEUE, RNIC_FEATURE_ETHERNET },
-        { RNIC_ADMIN_SET_RX_MODE, RNIC_FEATURE_ETHERNET },
-    };
-    World *w = world_new("");
-    uint64_t features = rnic_features(w->r);
-    bool no_srq = !(features & RNIC_FEATURE_SRQ);
-
-    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
-        struct rnic_admin_sqe sqe = rnic_command(cases[i].opcode);
-        uint16_t status = rnic_admin(w->r, &sqe, NULL);
-
-        if (!(features & cases[i].feature)) {
-            g_assert_cmpuint(status, ==, RNIC_ST_UNSUPPORTED);
-        } else {
-            g_assert_cmpuint(status, !=, RNIC_ST_UNSUPPORTED);
-            g_assert_cmpuint(status, !=, RNIC_ST_UNKNOWN_OPCODE);
-        }
-    }
-    if (no_srq) {
-        g_assert_cmpuint(w->attr.max_srq, ==, 0);
-        g_assert_cmpuint(w->attr.max_srq_wr, ==, 0);
-    }
-    world_free(w);
-    if (no_srq) {
-        rnic_shows("V6.3-1 V9-3");
-    }
-}
-
 /* Behind the arguments, in the bulk fields, and inside. */
 static void test_reserved(void)
 {
@@ -1603,7 +1551,6 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     qtest_add_func("rnic/admin/nop", test_nop);
     qtest_add_func("rnic/admin/opcodes", test_opcodes);
-    qtest_add_func("rnic/admin/unsupported", test_unsupported);
     qtest_add_func("rnic/admin/reserved", test_reserved);
     qtest_add_func("rnic/admin/bulk", test_bulk);
     qtest_add_func("rnic/admin/event-queues", test_event_queues);

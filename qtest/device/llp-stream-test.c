@@ -1176,19 +1176,30 @@ static void test_not_accepted(void)
     };
     Connection *c = connection_prepare(&(ConnectionOptions) {
         .features_off = RNIC_FEATURE_LLP_STREAM });
+    struct rnic_admin_sqe sqe;
 
     for (unsigned i = 0; i < G_N_ELEMENTS(opcodes); i++) {
-        struct rnic_admin_sqe sqe = rnic_command(opcodes[i]);
-
+        sqe = rnic_command(opcodes[i]);
         g_assert_cmpuint(rnic_admin(c->r, &sqe, NULL), ==,
                          RNIC_ST_UNSUPPORTED);
     }
     g_assert_cmpuint(llp_try_listen(c->r, wire_free_port(1), 7, 8, NULL), ==,
                      RNIC_ST_UNSUPPORTED);
+    for (uint32_t stream = 0; stream < 2; stream++) {
+        g_assert_cmpuint(llp_try_adopt(c->r, &c->qp, stream, ANSWER, 8), ==,
+                         RNIC_ST_RESERVED_NOT_ZERO);
+    }
     g_assert_cmpuint(llp_try_adopt(c->r, &c->qp, 1, NULL, 0), ==,
-                     RNIC_ST_INVALID_LLP_STREAM);
-    g_assert_cmpuint(llp_try_adopt(c->r, &c->qp, 1, ANSWER, 8), ==,
                      RNIC_ST_RESERVED_NOT_ZERO);
+    /* Also where only an attribute changes. */
+    sqe = rnic_command(RNIC_ADMIN_MODIFY_QP);
+    sqe.modify_qp.qpn = cpu_to_le32(c->qp.number);
+    sqe.modify_qp.mask = cpu_to_le32(RNIC_QP_MODIFY_ORD);
+    sqe.modify_qp.ord = cpu_to_le16(1);
+    sqe.modify_qp.llp_stream = cpu_to_le32(1);
+    g_assert_cmpuint(rnic_admin(c->r, &sqe, NULL), ==,
+                     RNIC_ST_RESERVED_NOT_ZERO);
+    g_assert_cmpuint(le16_to_cpu(rnic_query_qp(c->r, &c->qp).ord), ==, 4);
     connection_free(c);
 }
 

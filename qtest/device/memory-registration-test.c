@@ -689,46 +689,57 @@ static void test_origins(void)
     rnic_shows("V7.3.2.1-5 V7.3.2.3-2 V7.3.2.3-12 V7.3.2.5-1");
 }
 
-/* What the QP may when the WR's turn comes counts, not when it was posted. */
-static void test_privilege_meanwhile(void)
+/* MODIFY_QP with the other privilege is refused, with all that comes with it. */
+static void refuse_privilege(Rnic *r, const RnicQp *qp)
 {
+    struct rnic_qp_attr before = rnic_query_qp(r, qp), after;
+    struct rnic_admin_sqe sqe = rnic_command(RNIC_ADMIN_MODIFY_QP);
+
+    sqe.modify_qp.qpn = cpu_to_le32(qp->number);
+    sqe.modify_qp.mask = cpu_to_le32(RNIC_QP_MODIFY_ENABLES |
+                                     RNIC_QP_MODIFY_ORD);
+    sqe.modify_qp.ord = cpu_to_le16(le16_to_cpu(before.ord) - 1);
+    sqe.modify_qp.enables = before.enables ^
+                            cpu_to_le32(RNIC_QP_PRIVILEGED |
+                                        RNIC_QP_ENABLE_WRITE);
+    g_assert_cmpuint(rnic_admin(r, &sqe, NULL), ==,
+                     RNIC_ST_CANNOT_CHANGE_ATTRIBUTE);
+    after = rnic_query_qp(r, qp);
+    g_assert_cmpmem(&after, sizeof(after), &before, sizeof(before));
+}
+
+/* A QP is privileged, or not, as it was created: also after Idle and a new stream. */
+static void test_privilege_is_fixed(void)
+{
+    StagRegion region;
+    Connection *plain;
     World w;
 
     world_init(&w);
-    for (int allowed = 0; allowed < 2; allowed++) {
-        uint32_t without = STAG_ENABLES & ~RNIC_QP_PRIVILEGED;
-        StagRegion region = stag_region(w.r, 1);
-        RnicWr fence = { .opcode = RNIC_SQ_LOCAL_INVALIDATE,
-                         .flags = RNIC_WQE_SIGNALED | RNIC_WQE_LOCAL_FENCE,
-                         .wr_id = 2 };
-        WireRead read;
+    plain = stag_unprivileged_qp(w.c);
+    region = stag_region(w.r, 1);
+    region.stag = stag_alloc(w.r, w.r->pd, 1, region.key, true);
+    for (int again = 0; again < 2; again++) {
+        refuse_privilege(w.r, &plain->qp);
+        g_assert_cmpuint(stag_fast_register(plain, &region), ==,
+                         RNIC_WC_NOT_PRIVILEGED);
+        g_assert_cmpint(stag_query_mr(w.r, region.stag).valid, ==, 0);
+        connection_recycle(plain);
+        refuse_privilege(w.r, &plain->qp);
+        connection_establish(plain, &stag_options);
 
-        region.stag = stag_alloc(w.r, w.r->pd, 1, region.key, true);
-        fence.invalidate_stag = stag_alloc(w.r, w.r->pd, 1, 1, true);
-        g_assert_cmpuint(rnic_modify_qp_enables(w.r, &w.c->qp,
-                                                allowed ? without
-                                                        : STAG_ENABLES), ==,
-                         RNIC_ST_OK);
-        connection_post(w.c, RNIC_SQ_RDMA_READ, 1, 0, 8);
-        rnic_post_send(w.r, &w.c->qp, &fence);
-        stag_post_fast_register(w.c, 4, &region);
-        wire_get_read_request(w.c->peer, 1, &read);
-        wire_expect_silence(w.c->peer);
-        g_assert_cmpuint(rnic_modify_qp_enables(w.r, &w.c->qp,
-                                                allowed ? STAG_ENABLES
-                                                        : without), ==,
-                         RNIC_ST_OK);
-        wire_put_read_response(w.c->peer, read.sink_stag, read.sink_to,
-                               "response", 8);
-        rnic_expect_cqe(w.r, &w.c->send_cq, 1, RNIC_WC_SUCCESS);
-        rnic_expect_cqe(w.r, &w.c->send_cq, 2, RNIC_WC_SUCCESS);
-        rnic_expect_cqe(w.r, &w.c->send_cq, 4,
-                        allowed ? RNIC_WC_SUCCESS : RNIC_WC_NOT_PRIVILEGED);
-        g_assert_cmpint(stag_query_mr(w.r, region.stag).valid, ==, allowed);
-        stag_reconnect(w.c);
+        refuse_privilege(w.r, &w.c->qp);
+        g_assert_cmpuint(stag_fast_register(w.c, &region), ==,
+                         RNIC_WC_SUCCESS);
+        g_assert_cmpuint(stag_invalidate(w.c, region.stag), ==,
+                         RNIC_WC_SUCCESS);
+        connection_recycle(w.c);
+        refuse_privilege(w.r, &w.c->qp);
+        connection_establish(w.c, &stag_options);
     }
+    connection_free_second(plain);
     world_cleanup(&w);
-    rnic_shows("V7.3.2.5-11");
+    rnic_shows("V6.1.1-6 V7.3.2.5-11");
 }
 
 /* ------------------------------------------------------------------ rights */
@@ -1002,8 +1013,8 @@ int main(int argc, char **argv)
                    test_failed_holds_nothing);
     qtest_add_func("rnic/registration/sharers", test_sharers);
     qtest_add_func("rnic/registration/origins", test_origins);
-    qtest_add_func("rnic/registration/privilege-meanwhile",
-                   test_privilege_meanwhile);
+    qtest_add_func("rnic/registration/privilege-is-fixed",
+                   test_privilege_is_fixed);
     qtest_add_func("rnic/registration/sources", test_sources);
     qtest_add_func("rnic/registration/srq-sinks", test_srq_sinks);
     qtest_add_func("rnic/registration/local-only", test_local_only);

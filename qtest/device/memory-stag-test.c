@@ -20,10 +20,18 @@ typedef struct World {
     uint8_t octet;              /* the last that was written */
 } World;
 
+static void world_init_enables(World *w, uint32_t enables)
+{
+    ConnectionOptions options = stag_options;
+
+    options.enables = enables;
+    *w = (World) { .c = connection_new(&options) };
+    w->r = w->c->r;
+}
+
 static void world_init(World *w)
 {
-    *w = (World) { .c = connection_new(&stag_options) };
-    w->r = w->c->r;
+    world_init_enables(w, STAG_ENABLES);
 }
 
 static void world_cleanup(World *w)
@@ -523,36 +531,39 @@ static void peer_names_zero(World *w, uint64_t buffer, uint16_t code,
     }
 }
 
-/* The QP may use STag zero, or not, and have Writes or not: no peer may. */
-static void test_zero_is_not_for_peers(void)
+static void no_peer_may_use_zero(uint32_t privileged)
 {
     static const struct {
         uint32_t enables;
         uint16_t code, event;
     } cases[] = {
-        { STAG_ENABLES, 0x1100, RNIC_AE_TAGGED_INVALID_STAG },
-        { STAG_ENABLES & ~RNIC_QP_PRIVILEGED, 0x1100,
-          RNIC_AE_TAGGED_INVALID_STAG },
+        { RNIC_QP_ENABLE_READ | RNIC_QP_ENABLE_WRITE | RNIC_QP_ENABLE_BIND,
+          0x1100, RNIC_AE_TAGGED_INVALID_STAG },
         { RNIC_QP_ENABLE_WRITE, 0x1100, RNIC_AE_TAGGED_INVALID_STAG },
-        { RNIC_QP_ENABLE_WRITE | RNIC_QP_PRIVILEGED, 0x1100,
-          RNIC_AE_TAGGED_INVALID_STAG },
-        { RNIC_QP_ENABLE_READ | RNIC_QP_PRIVILEGED, 0x1102,
-          RNIC_AE_WRITE_NOT_ENABLED },
-        { RNIC_QP_PRIVILEGED, 0x1102, RNIC_AE_WRITE_NOT_ENABLED },
+        { RNIC_QP_ENABLE_READ, 0x1102, RNIC_AE_WRITE_NOT_ENABLED },
+        { 0, 0x1102, RNIC_AE_WRITE_NOT_ENABLED },
     };
     uint64_t buffer;
     World w;
 
-    world_init(&w);
+    world_init_enables(&w, cases[0].enables | privileged);
     buffer = rnic_alloc(w.r, 4096);
     rnic_mem_write(w.r, buffer, "original", 8);
     for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
-        g_assert_cmpuint(rnic_modify_qp_enables(w.r, &w.c->qp,
-                                                cases[i].enables), ==,
+        uint32_t enables = cases[i].enables | privileged;
+
+        g_assert_cmpuint(rnic_modify_qp_enables(w.r, &w.c->qp, enables), ==,
                          RNIC_ST_OK);
         peer_names_zero(&w, buffer, cases[i].code, cases[i].event);
     }
     world_cleanup(&w);
+}
+
+/* The QP may use STag zero, or not, and have Writes or not: no peer may. */
+static void test_zero_is_not_for_peers(void)
+{
+    no_peer_may_use_zero(RNIC_QP_PRIVILEGED);
+    no_peer_may_use_zero(0);
     rnic_shows("V7.2.1-6");
 }
 

@@ -255,6 +255,7 @@ typedef struct World {
     uint32_t good_window;
     struct rnic_mr_attr region_attr;    /* of the good region, before the access */
     uint32_t reads;             /* requests since the stream began */
+    uint32_t all;               /* what the QP was created with */
     uint32_t enables;
     unsigned cases, refused;
 } World;
@@ -695,7 +696,7 @@ static void run_case(World *w, const Thing *t, Access access,
                    names[access], t->kind, t->state, t->access,
                    t->foreign ? " foreign" : "", t->bad_key ? " key" : "",
                    t->bound ? " bound" : "", enables, verdict);
-    set_enables(w, STAG_ENABLES);
+    set_enables(w, w->all);
     made = make(w, t);
     set_enables(w, enables);
     as_made = attr_of(w, t, made.stag);
@@ -767,10 +768,13 @@ static const Thing things[] = {
     { WINDOW, INVALIDATED, .access = RR | RW },
 };
 
-static void world_init(World *w)
+static void world_init(World *w, uint32_t enables)
 {
-    *w = (World) { .enables = STAG_ENABLES };
-    w->c = connection_new(&stag_options);
+    ConnectionOptions options = stag_options;
+
+    *w = (World) { .all = enables, .enables = enables };
+    options.enables = enables;
+    w->c = connection_new(&options);
     w->r = w->c->r;
     w->other = connection_prepare_second(w->c, &stag_options);
     connection_establish(w->other, &stag_options);
@@ -795,7 +799,7 @@ static void run_table(const Access *accesses, unsigned count,
     struct rnic_counters counters;
     World w;
 
-    world_init(&w);
+    world_init(&w, STAG_ENABLES);
     counters = rnic_query_counters(w.r);
     for (unsigned i = 0; i < G_N_ELEMENTS(things); i++) {
         for (unsigned a = 0; a < count; a++) {
@@ -853,8 +857,8 @@ static void test_work(void)
                "V7.10.6.1-6 V7.2.2-3");
 }
 
-/* The QP's own permissions, each of them off. */
-static void test_qp(void)
+/* The QP's own permissions, each of them off; the QP is privileged or not. */
+static void run_permissions(uint32_t privileged)
 {
     static const Access accesses[] = {
         SEND_SOURCE, PEER_WRITE, PEER_READ, READ_SINK, SEND_INVALIDATE,
@@ -862,7 +866,7 @@ static void test_qp(void)
     };
     static const uint32_t enables[] = {
         RNIC_QP_ENABLE_READ, RNIC_QP_ENABLE_WRITE, 0,
-        STAG_ENABLES & ~RNIC_QP_ENABLE_BIND,
+        RNIC_QP_ENABLE_READ | RNIC_QP_ENABLE_WRITE,
     };
     static const Thing some[] = {
         { ZERO }, { REGION, .access = ALL }, { REGION, .access = LR | RR },
@@ -873,17 +877,23 @@ static void test_qp(void)
     struct rnic_counters counters;
     World w;
 
-    world_init(&w);
+    world_init(&w, (STAG_ENABLES & ~RNIC_QP_PRIVILEGED) | privileged);
     counters = rnic_query_counters(w.r);
     for (unsigned i = 0; i < G_N_ELEMENTS(some); i++) {
         for (unsigned a = 0; a < G_N_ELEMENTS(accesses); a++) {
             for (unsigned e = 0; e < G_N_ELEMENTS(enables); e++) {
                 /* Clearing its QP's permission does not unbind a window. */
-                run_case(&w, &some[i], accesses[a], enables[e]);
+                run_case(&w, &some[i], accesses[a], enables[e] | privileged);
             }
         }
     }
     world_cleanup(&w, &counters);
+}
+
+static void test_qp(void)
+{
+    run_permissions(RNIC_QP_PRIVILEGED);
+    run_permissions(0);
     rnic_shows("V7.2.1-5 V7.3.2.5-11 V7.6.3-2 V7.8-15 V7.10.6.1-2 "
                "V7.10.6.2-5");
 }

@@ -1747,7 +1747,7 @@ static void stag_zero_is_local(Connection *c, uint64_t buffer)
 static void test_stag_zero(void)
 {
     Connection *c = privileged_connection(RNIC_FEATURE_STAG_ZERO);
-    struct rnic_admin_sqe modify = rnic_command(RNIC_ADMIN_MODIFY_QP);
+    Connection *plain;
     RnicWr wr = { .opcode = RNIC_SQ_SEND, .flags = RNIC_WQE_SIGNALED,
                   .num_sge = 1 };
     WireRead read;
@@ -1818,18 +1818,15 @@ static void test_stag_zero(void)
     rnic_expect_cqe(c->r, &c->send_cq, 0, RNIC_WC_QP_CATASTROPHIC);
     connection_recycle(c);
     /* Nor for a QP that is not privileged. */
-    modify.modify_qp.qpn = cpu_to_le32(c->qp.number);
-    modify.modify_qp.mask = cpu_to_le32(RNIC_QP_MODIFY_ENABLES);
-    modify.modify_qp.enables = cpu_to_le32(RNIC_QP_ENABLE_READ |
-                                           RNIC_QP_ENABLE_WRITE);
-    g_assert_cmpuint(rnic_admin(c->r, &modify, NULL), ==, RNIC_ST_OK);
-    connection_establish(c, NULL);
-    local_refused(c, RNIC_SQ_SEND, 0, buffer + 3, 8, RNIC_WC_INVALID_STAG);
-    local_refused(c, RNIC_SQ_RDMA_WRITE, 0, buffer + 3, 8,
+    plain = connection_prepare_second(c, NULL);
+    connection_establish(plain, NULL);
+    local_refused(plain, RNIC_SQ_SEND, 0, buffer + 3, 8, RNIC_WC_INVALID_STAG);
+    local_refused(plain, RNIC_SQ_RDMA_WRITE, 0, buffer + 3, 8,
                   RNIC_WC_INVALID_STAG);
-    local_refused(c, RNIC_SQ_RDMA_READ, 0, buffer + 3, 8,
+    local_refused(plain, RNIC_SQ_RDMA_READ, 0, buffer + 3, 8,
                   RNIC_WC_INVALID_STAG);
-    receive_refused(c, 0, buffer + 3, 8, RNIC_WC_INVALID_STAG);
+    receive_refused(plain, 0, buffer + 3, 8, RNIC_WC_INVALID_STAG);
+    connection_free_second(plain);
     rnic_mem_read(c->r, buffer + 3, got, 8);
     g_assert_cmpmem(got, 8, "lacisyhp", 8);
     connection_free(c);

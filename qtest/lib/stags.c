@@ -343,15 +343,28 @@ void stag_reconnect(Connection *c)
     connection_establish(c, &stag_options);
 }
 
+static Connection *second_qp(Connection *first, const ConnectionOptions *options)
+{
+    Connection *other = connection_prepare_second(first, options);
+
+    connection_establish(other, options);
+    return other;
+}
+
 Connection *stag_second_qp(Connection *first, uint32_t pd)
 {
     ConnectionOptions options = stag_options;
-    Connection *other;
 
     options.pd = pd;
-    other = connection_prepare_second(first, &options);
-    connection_establish(other, &options);
-    return other;
+    return second_qp(first, &options);
+}
+
+Connection *stag_unprivileged_qp(Connection *first)
+{
+    ConnectionOptions options = stag_options;
+
+    options.enables &= ~RNIC_QP_PRIVILEGED;
+    return second_qp(first, &options);
 }
 
 void stag_peer_write_refused(Connection *c, uint32_t stag, uint64_t to,

@@ -102,6 +102,8 @@ void stag_peer_read_refused(Connection *c, uint32_t stag, uint64_t to,
 void stag_reconnect(Connection *c);
 /* Another QP of the device, of @pd and in RTS (with stag_options). */
 Connection *stag_second_qp(Connection *first, uint32_t pd);
+/* The same without RNIC_QP_PRIVILEGED; of the device's first PD. */
+Connection *stag_unprivileged_qp(Connection *first);
 
 /* Nothing the test made is left: PDs, QPs, CQs and STags are as in @before. */
 void stag_assert_no_leak(Rnic *r, const struct rnic_counters *before);
