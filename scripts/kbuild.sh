@@ -61,7 +61,7 @@ kernel_name() {
 # kbuild SUITE HEADERS [ARGUMENT...]
 kbuild() {
 	local suite=$1 headers=$2 binds=()
-	# Debian's headers have a word for it.
+	# Debian's headers set CC themselves; this variable puts ccache in front.
 	local with_ccache=DEBIAN_KERNEL_USE_CCACHE=yes
 	shift 2
 	case $suite in

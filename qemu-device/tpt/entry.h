@@ -147,7 +147,7 @@ typedef struct RnicRegistration {
     uint64_t length;
     uint64_t first_byte_offset;
     uint64_t block_size;        /* 0: a page list */
-    uint32_t access;            /* with what is no right until it is checked */
+    uint32_t access;            /* as given: other bits are refused later */
     uint8_t key;
     struct rnic_page_list pages;
 } RnicRegistration;

@@ -24,6 +24,17 @@
 #include "hw/rnic/stream/worker.h"
 #include "hw/rnic/tpt/tpt.h"
 
+/* sent-message.c: what the headers of a message have that no other one's have. */
+typedef struct RnicSentMessage {
+    IwarpOpcode opcode;
+    uint32_t msn;               /* untagged */
+    uint32_t stag;              /* tagged */
+    uint32_t length;
+    uint64_t to;                /* of its first octet */
+} RnicSentMessage;
+
+enum { RNIC_WORK_MESSAGES = 2 };        /* of a WR, at most */
+
 /*
  * send-queue.c: a WR whose processing has begun and that is not completed; of a Read
  * with several SGEs, what is read into one of them.
@@ -39,8 +50,9 @@ typedef struct RnicSendWork {
     uint64_t message;           /* after a direct connect: its number from 1 (the
                                  * last one's, of two); of a Read or atomic, of
                                  * the one before it; else 0 */
+    RnicSentMessage messages[RNIC_WORK_MESSAGES];
+    uint8_t messages_count;     /* 0: it is local */
     /* Read types and atomics */
-    uint32_t msn;               /* of its request */
     uint32_t before;            /* octets of the WR that its other works in front
                                  * of this one read */
     uint32_t sink_stag;
@@ -58,6 +70,8 @@ typedef struct RnicSendQueue {
     uint32_t published;         /* sq_event in the record */
     bool fetched;               /* wqe holds the WQE at consumer */
     uint32_t requested;         /* of its octets, if it is a Read or atomic */
+    RnicSentMessage messages[RNIC_WORK_MESSAGES];       /* begun, if it is neither */
+    uint8_t messages_count;
     /* Read as structs of the guest's interface, hence aligned. */
     uint8_t wqe[RNIC_SQ_MAX_UNITS * RNIC_SQ_UNIT] QEMU_ALIGNED(8);
     /*
@@ -325,6 +339,14 @@ bool rnic_sq_remote_error(RnicQp *qp, const IwarpTerminate *t);
 bool rnic_sq_fail_oldest(RnicQp *qp, enum rnic_wc_status status);
 /* Flush up to @max WRs; returns how many. */
 unsigned rnic_sq_flush(RnicQp *qp, unsigned max);
+
+/* ---------------------------------------------- sent-message.c */
+
+/* Of @msg, which begins now. */
+RnicSentMessage rnic_sent_message(const IwarpTx *tx, const IwarpTxMessage *msg);
+/* Is @header of the message, of which @sent octets have been sent? */
+bool rnic_sent_message_is(const RnicSentMessage *m, uint32_t sent,
+                          const IwarpDdpHeader *header);
 
 /* --------------------------------------------- receive-queue.c */
 

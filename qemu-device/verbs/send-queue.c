@@ -173,6 +173,7 @@ static bool sq_fetch(RnicQp *qp)
         return false;
     }
     qp->sq.fetched = true;
+    qp->sq.messages_count = 0;
     return true;
 }
 
@@ -254,15 +255,18 @@ static void sq_complete_done(RnicQp *qp)
 static RnicSendWork sq_work_at_head(const RnicQp *qp)
 {
     const struct rnic_sq_wqe *wqe = sq_head(qp);
-
-    return (RnicSendWork) {
+    RnicSendWork work = {
         .wr_id = le64_to_cpu(wqe->wr_id),
         .start = qp->sq.consumer,
         .end = qp->sq.consumer + wqe->units,
         .opcode = wqe->opcode,
         .signaled = (wqe->flags & RNIC_WQE_SIGNALED) ||
                     (qp->enables & RNIC_QP_SIGNAL_ALL),
+        .messages_count = qp->sq.messages_count,
     };
+
+    memcpy(work.messages, qp->sq.messages, sizeof(work.messages));
+    return work;
 }
 
 /* The WQE has been used: the next one is to be fetched. */
@@ -282,10 +286,18 @@ static void sq_append_work(RnicQp *qp, const RnicSendWork *work)
     QSIMPLEQ_INSERT_TAIL(&qp->sq.works, copy, next);
     qp->sq.works_count++;
     if (sq_is_read_type(work->opcode)) {
-        copy->msn = qp->stream->tx.msn[IWARP_QN_READ];
         qp->sq.reads++;
         qp->sq.read = qp->sq.read ?: copy;
     }
+}
+
+/* A Read or atomic, whose request begins now. */
+static void sq_append_request(RnicQp *qp, RnicSendWork *work,
+                              const IwarpTxMessage *request)
+{
+    work->messages[0] = rnic_sent_message(&qp->stream->tx, request);
+    work->messages_count = 1;
+    sq_append_work(qp, work);
 }
 
 /* The WR in sq.wqe has been done: complete, once nothing is before it. */
@@ -623,7 +635,7 @@ static void sq_begin_read(RnicQp *qp, RnicJob *job)
         .header = job->header,
         .header_len = IWARP_READ_REQUEST_LEN,
     };
-    sq_append_work(qp, &work);
+    sq_append_request(qp, &work, &job->msg);
 }
 
 static void sq_begin_immediate(RnicQp *qp, RnicJob *job)
@@ -643,7 +655,7 @@ static void sq_begin_atomic(RnicQp *qp, RnicJob *job)
     qp->sq.requested = work.length;
     rnic_extensions_atomic(sq_head(qp), sq_arguments(qp), work.start,
                            &job->msg, job->header);
-    sq_append_work(qp, &work);
+    sq_append_request(qp, &work, &job->msg);
 }
 
 static void sq_begin_question(RnicQp *qp, RnicJob *job)
@@ -657,7 +669,7 @@ static void sq_begin_question(RnicQp *qp, RnicJob *job)
     };
 
     rnic_extensions_ask(qp, &job->msg, job->header);
-    sq_append_work(qp, &work);
+    sq_append_request(qp, &work, &job->msg);
 }
 
 static enum rnic_wc_status sq_do_invalidate(RnicQp *qp, uint32_t stag)
@@ -845,6 +857,17 @@ static RnicSqStep sq_extensions_gate(RnicQp *qp, RnicJob *job)
     return sq_refuse(qp, RNIC_WC_UNSUPPORTED);
 }
 
+/* Of the WR in sq.wqe; a Read's or atomic's is its work's. */
+static void sq_message_begins(RnicQp *qp, const IwarpTxMessage *msg)
+{
+    RnicSendQueue *sq = &qp->sq;
+
+    if (!sq_is_read(qp)) {
+        sq->messages[sq->messages_count++] =
+            rnic_sent_message(&qp->stream->tx, msg);
+    }
+}
+
 RnicSqStep rnic_sq_begin(RnicQp *qp, RnicJob *job)
 {
     RnicSqStep step = RNIC_SQ_MESSAGE;
@@ -885,6 +908,7 @@ RnicSqStep rnic_sq_begin(RnicQp *qp, RnicJob *job)
     }
     if (step == RNIC_SQ_MESSAGE) {
         type->begin(qp, job);
+        sq_message_begins(qp, &job->msg);
     }
     return step;
 }
@@ -903,6 +927,7 @@ bool rnic_sq_sent(RnicQp *qp, RnicJob *job)
     qp->direct.sent += qp->direct.connected;
     if (type->second && !job->second) {
         type->second(qp, job);
+        sq_message_begins(qp, &job->msg);
         return true;
     }
     if (qp->direct.connected) {
@@ -1039,96 +1064,141 @@ bool rnic_sq_fail_oldest(RnicQp *qp, enum rnic_wc_status status)
     return true;
 }
 
+/* ----------------------------------------- what a Terminate is about */
+
 /* The header of ours that @t shows; false: it shows none. */
 static bool sq_header_shown(const IwarpTerminate *t, IwarpDdpHeader *header)
 {
     return t->has_ddp && iwarp_ddp_decode(header, t->ddp, t->ddp_len);
 }
 
-/* The Read or atomic that waits for the answer to request @msn. */
-static RnicSendWork *sq_read_of_request(RnicQp *qp, uint32_t msn)
+/* The peer has answered the Read, or told that it has the message. */
+static bool sq_work_is_delivered(const RnicQp *qp, const RnicSendWork *work)
 {
-    RnicSendWork *work = qp->sq.read;
+    return sq_work_is_done(qp, work) &&
+           (work->message || sq_is_read_type(work->opcode));
+}
 
-    while (work && (!sq_is_read_type(work->opcode) || work->msn != msn)) {
-        work = QSIMPLEQ_NEXT(work, next);
+static RnicSendWork *sq_work_of_header(RnicQp *qp, const IwarpDdpHeader *header)
+{
+    RnicSendWork *work;
+
+    QSIMPLEQ_FOREACH(work, &qp->sq.works, next) {
+        for (unsigned i = 0; i < work->messages_count; i++) {
+            if (rnic_sent_message_is(&work->messages[i], UINT32_MAX, header) &&
+                !sq_work_is_delivered(qp, work)) {
+                return work;
+            }
+        }
     }
-    return work && !sq_read_is_begun(qp, work) ? work : NULL;
+    return NULL;
 }
 
 /*
- * By the request's header: DDP's errors (RFC 5040 4.8), and those of an Atomic Request
- * (RFC 7306 8.2), show no more of it.  Without a header the code has to do, and the
- * oldest is the one: peers answer in order.
+ * The WR that has been sent, or whose answer is due.  Without a header the code has to
+ * do: an error of a Read is the oldest one's, as peers answer in order.  siw writes the
+ * size of a Read that it cannot answer where the MSN belongs.
  */
-static RnicSendWork *sq_read_concerned(RnicQp *qp, const IwarpTerminate *t)
+static RnicSendWork *sq_work_concerned(RnicQp *qp, const IwarpTerminate *t)
 {
+    bool rdmap = iwarp_term_layer(t->term) == IWARP_LAYER_RDMAP;
     IwarpDdpHeader header;
+    RnicSendWork *work;
 
-    if (sq_header_shown(t, &header)) {
-        return header.tagged || header.qn != IWARP_QN_READ
-               ? NULL : sq_read_of_request(qp, header.msn);
+    if (!sq_header_shown(t, &header)) {
+        return (t->term & 0xff00) == IWARP_TERM_READ_STAG &&
+               t->term != IWARP_TERM_INVALIDATE_STREAM
+               ? rnic_sq_current_read(qp) : NULL;
     }
-    return (t->term & 0xff00) == IWARP_TERM_READ_STAG
-           ? rnic_sq_current_read(qp) : NULL;
+    if (t->siw_layout && rdmap && !header.tagged && header.qn == IWARP_QN_READ) {
+        return rnic_sq_current_read(qp);
+    }
+    work = sq_work_of_header(qp, &header);
+    return work && sq_is_read_type(work->opcode) && sq_read_is_begun(qp, work)
+           ? NULL : work;
 }
 
-/* What was sent before its request has arrived; Reads before it stay unanswered. */
-static void sq_flush_before(RnicQp *qp, const RnicSendWork *read)
+/* Of no message: what has befallen the peer, or all of the stream (RFC 5040 4.8). */
+static bool sq_code_is_of_stream(IwarpTermCode term)
 {
-    const uint32_t start = read->start;
-
-    qp->direct.acknowledged = MAX(qp->direct.acknowledged, read->message);
-    sq_complete_done(qp);
-    while (QSIMPLEQ_FIRST(&qp->sq.works)->start != start) {
-        sq_end_oldest(qp, RNIC_WC_FLUSHED);
-    }
+    return term == IWARP_TERM_RDMAP_LOCAL || term == IWARP_TERM_STREAM ||
+           term == IWARP_TERM_GLOBAL;
 }
 
-/* Is it about the message that is being sent? */
-static bool sq_message_concerned(const RnicQp *qp, const IwarpTerminate *t)
+/* The WR that is being sent.  Without a header it may as well be about a Read. */
+static bool sq_head_concerned(const RnicQp *qp, const IwarpTerminate *t)
 {
+    const RnicSendQueue *sq = &qp->sq;
     IwarpDdpHeader header;
 
     if (qp->job.kind != RNIC_JOB_WORK) {
         return false;
     }
-    return !sq_header_shown(t, &header) ||
-           (iwarp_rdmap_opcode(header.control) == qp->job.msg.opcode &&
-            (header.tagged || (header.qn == IWARP_QN_SEND &&
-                               header.msn ==
-                               qp->stream->tx.msn[IWARP_QN_SEND])));
+    if (!sq_header_shown(t, &header)) {
+        return !sq->read && !sq_code_is_of_stream(t->term);
+    }
+    for (unsigned i = 0; i < sq->messages_count; i++) {
+        bool last = i + 1 == sq->messages_count;
+
+        if (rnic_sent_message_is(&sq->messages[i],
+                                 last ? qp->job.offset : UINT32_MAX, &header)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The peer has all messages before the WR; Reads before it stay unanswered. */
+static void sq_flush_before(RnicQp *qp, const RnicSendWork *work)
+{
+    const uint32_t start = work->start;
+
+    if (qp->direct.connected) {
+        uint64_t before = work->message - (sq_is_read_type(work->opcode)
+                                           ? 0 : work->messages_count);
+
+        qp->direct.acknowledged = MAX(qp->direct.acknowledged, before);
+        sq_complete_done(qp);
+    }
+    while ((work = QSIMPLEQ_FIRST(&qp->sq.works)) && work->start != start) {
+        sq_end_oldest(qp, RNIC_WC_FLUSHED);
+    }
+}
+
+static void sq_flush_before_head(RnicQp *qp)
+{
+    qp->direct.acknowledged = qp->direct.sent;
+    sq_complete_done(qp);
+    sq_flush_works(qp, UINT_MAX);
 }
 
 /* A peer that acknowledges has not got a receive for the message. */
-static bool sq_lacks_receive(const IwarpTerminate *t)
+static enum rnic_wc_status sq_remote_status(const RnicQp *qp,
+                                            const IwarpTerminate *t,
+                                            const RnicSendWork *work)
 {
-    IwarpDdpHeader header;
-
-    return t->term == IWARP_TERM_NO_BUFFER &&
-           !(sq_header_shown(t, &header) && !header.tagged &&
-             header.qn == IWARP_QN_READ);
+    return t->term == IWARP_TERM_NO_BUFFER && qp->direct.connected &&
+           !(work && sq_is_read_type(work->opcode))
+           ? RNIC_WC_RNR_RETRY_EXCEEDED : RNIC_WC_REMOTE_TERMINATION;
 }
 
 /*
- * A Read or atomic is known by its request.  Else it is the oldest WR after a direct
- * connect, as those before it are acknowledged; and without acknowledgements another
- * WR is only known while it is being sent.
+ * V9.5.2-5.  After a direct connect, one that shows no header is about the oldest WR:
+ * programs written for InfiniBand wait for a WR that fails.
  */
 bool rnic_sq_remote_error(RnicQp *qp, const IwarpTerminate *t)
 {
-    const RnicSendWork *read = sq_read_concerned(qp, t);
+    const RnicSendWork *work = sq_work_concerned(qp, t);
+    enum rnic_wc_status status = sq_remote_status(qp, t, work);
 
-    if (read) {
-        sq_flush_before(qp, read);
-    } else if (qp->direct.connected) {
-        return rnic_sq_fail_oldest(qp, sq_lacks_receive(t)
-                                       ? RNIC_WC_RNR_RETRY_EXCEEDED
-                                       : RNIC_WC_REMOTE_TERMINATION);
-    } else if (qp->sq.read || !sq_message_concerned(qp, t)) {
+    if (work) {
+        sq_flush_before(qp, work);
+    } else if (sq_head_concerned(qp, t)) {
+        sq_flush_before_head(qp);
+    } else if (!qp->direct.connected || t->has_ddp) {
         return false;
     }
-    return rnic_sq_fail_oldest(qp, RNIC_WC_REMOTE_TERMINATION);
+    return rnic_sq_fail_oldest(qp, status);
 }
 
 /* ----------------------------------------------------------- flush */

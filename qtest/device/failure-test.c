@@ -48,6 +48,8 @@ static void expect_failure_event(Rnic *r)
     struct rnic_aeqe aeqe = rnic_expect_async(r, RNIC_AE_RNIC_CATASTROPHIC, 0);
 
     g_assert_cmpint(aeqe.resource, ==, RNIC_RESOURCE_NONE);
+    g_assert_cmphex(aeqe.terminate, ==, 0);
+    g_assert_cmpint(aeqe.qp_state, ==, 0);
     rnic_expect_no_async(r);
 }
 

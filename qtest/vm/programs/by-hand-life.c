@@ -474,16 +474,23 @@ static void try_two_cqs(void)
 }
 
 /* Both queues of the QP are full, then flushed. */
-static void flush_both(struct ibv_qp *qp, uint64_t first)
+/* So many receives and Sends come back, numbered from @first and @first + DEPTH. */
+static void flush(struct ibv_qp *qp, uint64_t first, unsigned int receives,
+		  unsigned int sends)
 {
 	unsigned int i;
 
 	by_hand_init(qp, 0);
-	for (i = 0; i < DEPTH; i++) {
+	for (i = 0; i < receives; i++)
 		post_recv(qp, first + i);
+	for (i = 0; i < sends; i++)
 		post_send(qp, first + DEPTH + i);
-	}
 	to_state(qp, IBV_QPS_ERR);
+}
+
+static void flush_both(struct ibv_qp *qp, uint64_t first)
+{
+	flush(qp, first, DEPTH, DEPTH);
 }
 
 /* Each queue's completions in its order, and no more. */
@@ -524,6 +531,47 @@ static void try_destroyed(void)
 	flush_both(qp, 200);
 	take_both(cq, 200);
 	expect_status(ibv_destroy_qp(qp), 0, "ibv_destroy_qp");
+	expect_status(ibv_destroy_cq(cq), 0, "ibv_destroy_cq");
+}
+
+static struct ibv_cq *make_extended_cq(int cqe)
+{
+	struct ibv_cq_init_attr_ex attr = { .cqe = cqe };
+	struct ibv_cq_ex *cq = ibv_create_cq_ex(adapter.context, &attr);
+
+	need(cq, "ibv_create_cq_ex");
+	return ibv_cq_ex_to_cq(cq);
+}
+
+/* The same as expect_empty() by the other interface, for a CQ of its own kind. */
+static void expect_empty_extended(struct ibv_cq *cq, const char *what)
+{
+	struct ibv_poll_cq_attr attr = { };
+
+	expect_status(ibv_start_poll((struct ibv_cq_ex *)cq, &attr), ENOENT,
+		      what);
+}
+
+/*
+ * A full CQ has a completion of a QP that stays, and behind it those of one that is
+ * destroyed: once it is polled and empty, all of its places are free again.
+ */
+static void try_destroyed_behind(struct ibv_cq *cq,
+				 void (*empty)(struct ibv_cq *, const char *))
+{
+	struct ibv_qp *stays = make_qp_on(adapter.pd, cq, cq, NULL);
+	struct ibv_qp *goes = make_qp_on(adapter.pd, cq, cq, NULL);
+
+	flush(stays, 300, 1, 0);
+	flush(goes, 100, DEPTH, DEPTH - 1);
+	expect_status(ibv_destroy_qp(goes), 0, "ibv_destroy_qp");
+	expect_wc(cq, 300, IBV_WC_WR_FLUSH_ERR, "of the QP that stays");
+	empty(cq, "of a QP that has gone");
+	goes = make_qp_on(adapter.pd, cq, cq, NULL);
+	flush_both(goes, 200);
+	take_both(cq, 200);
+	expect_status(ibv_destroy_qp(goes), 0, "ibv_destroy_qp");
+	expect_status(ibv_destroy_qp(stays), 0, "ibv_destroy_qp");
 	expect_status(ibv_destroy_cq(cq), 0, "ibv_destroy_cq");
 }
 
@@ -648,6 +696,9 @@ static void try_cqs(void)
 	try_small_cq();
 	try_overflow();
 	try_destroyed();
+	try_destroyed_behind(make_cq(2 * DEPTH), expect_empty);
+	try_destroyed_behind(make_extended_cq(2 * DEPTH),
+			     expect_empty_extended);
 	try_unpolled();
 	say("CQs: ok");
 }

@@ -69,8 +69,16 @@ static void leave_group(void)
 	write_line(top, "cgroup.procs", "0");
 }
 
-static void remove_group(void)
+/*
+ * Without limits first: Linux 6.12 keeps the record of a group's limits on the device's
+ * list, though the group that it points to is freed (rdmacg_unregister_device()).
+ */
+static void remove_group(const char *name)
 {
+	char line[100];
+
+	snprintf(line, sizeof(line), "%s hca_handle=max hca_object=max", name);
+	write_line(group, "rdma.max", line);
 	if (rmdir(group) || umount(top) || rmdir(top))
 		fail("removing %s: %s", group, strerror(errno));
 }
@@ -170,7 +178,7 @@ static void run(const char *name)
 	by_hand_free(&pair);
 	by_hand_close(&adapter);
 	free(memory);
-	remove_group();
+	remove_group(name);
 	say("a share of the adapter: ok");
 }
 

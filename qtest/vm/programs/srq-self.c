@@ -403,13 +403,16 @@ static void set_limit(uint32_t limit)
 static void refuse_misuse(void)
 {
 	struct ibv_sge sges[64] = { { 0 } };
-	struct ibv_recv_wr *bad, wr = { .sg_list = sges, .num_sge = 1 };
+	struct ibv_recv_wr *bad, wr = { .sg_list = sges };
 	struct ibv_srq_attr attr = { .srq_limit = max_wr + 1 };
 
-	expect_refused(ibv_post_recv(receivers[0].id->qp, &wr, &bad), EINVAL,
-		       "ibv_post_recv with an S-RQ");
-	if (bad != &wr)
-		fail("bad_wr is wrong");
+	for (wr.num_sge = 0; wr.num_sge < 2; wr.num_sge++) {
+		bad = NULL;
+		expect_refused(ibv_post_recv(receivers[0].id->qp, &wr, &bad),
+			       EINVAL, "ibv_post_recv with an S-RQ");
+		if (bad != &wr)
+			fail("bad_wr is wrong");
+	}
 	wr.num_sge = max_sge + 1;
 	expect_refused(ibv_post_srq_recv(srq, &wr, &bad), EINVAL,
 		       "a WR of too many SGEs");

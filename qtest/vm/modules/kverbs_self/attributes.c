@@ -460,10 +460,25 @@ static int check_srqs(struct attributes *a)
 	       check_srq_room(a, 100, sge, 1);
 }
 
+/* A CQ says how many entries it has: a power of two, not less than was asked for. */
+static int check_cq_of(struct attributes *a, int asked, int cqe)
+{
+	struct ib_cq *cq = ib_alloc_cq(a->pd->device, NULL, asked, 0,
+				       IB_POLL_DIRECT);
+	int ret;
+
+	if (IS_ERR(cq))
+		return PTR_ERR(cq);
+	ret = need(cq->cqe == cqe, "entries of a CQ");
+	ib_free_cq(cq);
+	return ret;
+}
+
 static int check_all(struct attributes *a)
 {
 	return check_rooms(a) ?: check_told(a) ?: check_told_with_srq(a) ?:
-	       check_srqs(a);
+	       check_srqs(a) ?: check_cq_of(a, 100, 128) ?:
+	       check_cq_of(a, 128, 128);
 }
 
 /*
