@@ -329,8 +329,8 @@ static struct ibv_cq *make_cq(struct ibv_comp_channel *channel)
 	struct ibv_cq_init_attr_ex attr = {
 		.cqe = 2 * QP_DEPTH,
 		.channel = channel,
-		.wc_flags = IBV_WC_EX_WITH_BYTE_LEN | IBV_WC_EX_WITH_QP_NUM |
-			    extra_wc_flags,
+		.wc_flags = IBV_WC_EX_WITH_BYTE_LEN | IBV_WC_EX_WITH_IMM |
+			    IBV_WC_EX_WITH_QP_NUM | extra_wc_flags,
 		.comp_mask = extra_cq_flags ? IBV_CQ_INIT_ATTR_MASK_FLAGS : 0,
 		.flags = extra_cq_flags,
 	};
@@ -526,7 +526,12 @@ static void read_completion(struct ibv_cq_ex *cq, struct ibv_wc *wc)
 		.opcode = ibv_wc_read_opcode(cq),
 		.byte_len = ibv_wc_read_byte_len(cq),
 		.qp_num = ibv_wc_read_qp_num(cq),
+		.wc_flags = ibv_wc_read_wc_flags(cq),
 	};
+	if (wc->wc_flags & IBV_WC_WITH_INV)
+		wc->invalidated_rkey = ibv_wc_read_invalidated_rkey(cq);
+	else if (wc->wc_flags & IBV_WC_WITH_IMM)
+		wc->imm_data = ibv_wc_read_imm_data(cq);
 }
 
 static int poll_cq_ex(struct ibv_cq_ex *cq, struct ibv_wc *wc, int max)

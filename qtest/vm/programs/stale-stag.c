@@ -6,7 +6,8 @@
  * memory, the client writes or reads there; then the rkey comes to its end in
  * one of the ways that a process has, and the client tries it again. That must
  * be refused: the connection breaks, a Read fails with a remote access error,
- * and no byte changes at either end.
+ * and no byte changes at either end. Where the client reads, both ends poll by
+ * ibv_start_poll() and so on.
  */
 
 #include <arpa/inet.h>
@@ -334,6 +335,7 @@ static bool serve(struct rdma_event_channel *channel)
 	take_request(channel, &s.ep, &hello, sizeof(hello));
 	s.ending = ntohl(hello.ending);
 	s.read = ntohl(hello.read);
+	use_extended = s.read;
 	if (s.ending >= ENDINGS)
 		fail("there is no case %d", s.ending);
 	make_qp(&s.ep);
@@ -418,6 +420,7 @@ static void try_case(const char *address, const char *port, uint32_t ending,
 	struct hello hello = { htonl(ending), htonl(read), htonl(last) };
 	struct side s = { .ending = ending, .read = read };
 
+	use_extended = read;
 	connect_to(&s.ep, address, port, &hello, sizeof(hello));
 	set_up(&s);
 	s.mr = register_memory(s.ep.id, s.memory, MEMORY,
