@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# A guest that connects to itself, through its own address: within one process,
-# then between two processes, once all with the stock programs.
+# A guest that connects to itself, through its own address: within one process, by
+# both interfaces of posting and polling, then between two processes, once all with the
+# stock programs.
 
 . /usr/lib/rnic/lib.sh
 self=$(address_of alone)
 
 loopback-self "$self" || fail "loopback-self"
+loopback-self --extended --port 7472 --size 1M "$self" ||
+	fail "loopback-self --extended"
 
 start_server rping 7174 rping -s -v -C 50
 rping -c -v -C 50 -a "$self" >/tmp/rping-client 2>&1 || fail "rping"

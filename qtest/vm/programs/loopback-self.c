@@ -18,12 +18,14 @@ static const char help[] =
 "by RDMA Write, Read and Send both ways, checking every byte.\n"
 "  -p, --port PORT       (default " DEFAULT_PORT ")\n"
 "  -S, --size SIZE       bytes of each kind (default 16M)\n"
+"  -x, --extended        use ibv_wr_*() and ibv_start_poll()\n"
 "  -t, --time-limit SEC  for any one wait (default 60)\n"
 "Exit status: 0 all right, 1 wrong data or a failure, 2 usage.\n";
 
 static const struct option options[] = {
 	{ "port", required_argument, NULL, 'p' },
 	{ "size", required_argument, NULL, 'S' },
+	{ "extended", no_argument, NULL, 'x' },
 	{ "time-limit", required_argument, NULL, 't' },
 	{ "help", no_argument, NULL, 'h' },
 	{ 0 },
@@ -79,13 +81,16 @@ int main(int argc, char **argv)
 	int c;
 
 	program = "loopback-self";
-	while ((c = getopt_long(argc, argv, "p:S:t:h", options, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "p:S:xt:h", options, NULL)) != -1) {
 		switch (c) {
 		case 'p':
 			port = optarg;
 			break;
 		case 'S':
 			params.size = parse_size(optarg, "--size");
+			break;
+		case 'x':
+			use_extended = true;
 			break;
 		case 't':
 			time_limit = parse_number(optarg, "--time-limit",
