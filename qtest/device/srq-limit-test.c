@@ -1,6 +1,6 @@
 /*
- * rnic: the limit of an S-RQ, armed again, changed while it is armed, and beside a new
- * depth (6.3.8, 9.2.4.3)
+ * rnic: the limit of an S-RQ, armed again, changed while it is armed, beside a new
+ * depth, and of an S-RQ that is broken (6.3.8, 9.2.4.3)
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -190,6 +190,30 @@ static void test_refused_with_depth(void)
     rnic_shows("V8.3.1-4 V9.2.4.3-4");
 }
 
+/* The WQE is a good one; only for the limit the device looks at the ring again. */
+static void test_catastrophic(void)
+{
+    struct rnic_aeqe event;
+    World w;
+
+    world_init(&w, 0);
+    post(&w, 2);
+    receive(&w, 1);             /* the device has seen both */
+    arm(&w, 2);
+    rnic_mem_write32(w.r, w.srq.memory +
+                     offsetof(struct rnic_srq_record, producer), 0x80000000);
+    wire_put_send(w.c->peer, WIRE_SEND, 0, NULL, 0);
+    event = rnic_expect_async(w.r, RNIC_AE_SRQ_CATASTROPHIC, w.srq.number);
+    g_assert_cmpint(event.resource, ==, RNIC_RESOURCE_SRQ);
+    rnic_expect_async(w.r, RNIC_AE_SRQ_QP_ERROR, w.c->qp.number);
+    wire_expect_terminate(w.c->peer, 0x0207);
+    g_assert_cmpuint(rnic_query_srq(w.r, &w.srq).srq.failed, ==, 1);
+    expect_no_event(&w);
+    rnic_expect_no_cqe(w.r, &w.c->recv_cq);
+    world_cleanup(&w);
+    rnic_shows("V9.5.3-36");
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -199,5 +223,6 @@ int main(int argc, char **argv)
     qtest_add_func("rnic/srq-limit/depth-alone", test_depth_alone);
     qtest_add_func("rnic/srq-limit/refused-with-depth",
                    test_refused_with_depth);
+    qtest_add_func("rnic/srq-limit/catastrophic", test_catastrophic);
     return g_test_run();
 }
