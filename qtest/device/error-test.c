@@ -279,6 +279,11 @@ PROVOKE(read_on_queue_0)
     put_bad_read(w, &(WireRead) { }, 1, 0, true, 28);
 }
 
+PROVOKE(read_on_queue_7)
+{
+    put_bad_read(w, &(WireRead) { }, 1, 7, true, 28);
+}
+
 PROVOKE(send_queue_7)
 {
     WireSegment s = send_segment();
@@ -586,6 +591,8 @@ static const PeerError read_errors[] = {
     { "read-not-last", read_not_last, RNIC_AE_NO_LAST_BIT, 0x02ff, MDR },
     { "read-on-queue-0", read_on_queue_0,
       RNIC_AE_INVALID_QUEUE_NUMBER, 0x1201, MD },
+    { "read-on-queue-7", read_on_queue_7,
+      RNIC_AE_INVALID_QUEUE_NUMBER, 0x1201, MD },
 };
 
 static const PeerError untagged_errors[] = {
@@ -873,10 +880,10 @@ static void test_read_requests(void)
 
     RUN_ERRORS(read_errors);
     RUN_ERRORS(others);
-    rnic_shows("V7.2.1-7 V7.4.2-4 V8.3.3-15 V9.5.3-14 V9.5.3-15 V9.5.3-25 "
-               "V9.5.3-26 V9.5.3-27 V9.5.3-28 R4.8-8 R4.8-9 R5.2.1-3 "
-               "R5.2.1-10 R7.1-4 R7.2-6 R7.2-7 R7.2-8 R7.2-9 R7.2-10 "
-               "R7.2-11 V10.3-1");
+    rnic_shows("V7.2.1-7 V7.4.2-4 V8.3.3-15 V9.5.3-11 V9.5.3-14 V9.5.3-15 "
+               "V9.5.3-25 V9.5.3-26 V9.5.3-27 V9.5.3-28 R4.8-8 R4.8-9 "
+               "R5.2.1-3 R5.2.1-10 R7.1-4 R7.2-6 R7.2-7 R7.2-8 R7.2-9 "
+               "R7.2-10 R7.2-11 V10.3-1");
 }
 
 static void test_untagged(void)
