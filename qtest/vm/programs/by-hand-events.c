@@ -8,7 +8,6 @@
  */
 
 #include <errno.h>
-#include <poll.h>
 #include <string.h>
 
 #include "by-hand.h"
@@ -32,59 +31,16 @@ static uint8_t *memory;
 
 /* ---------------------------------------------------------------- events */
 
-/* Of what these are; NULL: of neither a QP nor a CQ. */
-static const void *event_object(const struct ibv_async_event *event)
-{
-	switch (event->event_type) {
-	case IBV_EVENT_QP_FATAL:
-	case IBV_EVENT_QP_REQ_ERR:
-	case IBV_EVENT_QP_ACCESS_ERR:
-	case IBV_EVENT_QP_LAST_WQE_REACHED:
-	case IBV_EVENT_COMM_EST:
-	case IBV_EVENT_SQ_DRAINED:
-		return event->element.qp;
-	case IBV_EVENT_CQ_ERR:
-		return event->element.cq;
-	default:
-		return NULL;
-	}
-}
-
-/* The next event of a QP or CQ within seconds; false: none. */
-static bool next_event_of(double seconds, struct ibv_async_event *event)
-{
-	struct pollfd fd = { .fd = adapter.context->async_fd, .events = POLLIN };
-	double end = now() + seconds, left;
-
-	while ((left = end - now()) > 0 && poll(&fd, 1, left * 1000 + 1) > 0) {
-		if (ibv_get_async_event(adapter.context, event))
-			fail("ibv_get_async_event: %s", strerror(errno));
-		ibv_ack_async_event(event);
-		if (event_object(event))
-			return true;
-	}
-	return false;
-}
-
 static void expect_event_of(const void *object, enum ibv_event_type type)
 {
 	struct ibv_async_event event;
 
-	if (!next_event_of(time_limit, &event))
+	if (!by_hand_next_event(&adapter, time_limit, &event))
 		fail("no %s", ibv_event_type_str(type));
-	if (event.event_type != type || event_object(&event) != object)
+	if (event.event_type != type || by_hand_event_object(&event) != object)
 		fail("%s instead of %s, or of another object",
 		     ibv_event_type_str(event.event_type),
 		     ibv_event_type_str(type));
-}
-
-static void expect_silence(void)
-{
-	struct ibv_async_event event;
-
-	if (next_event_of(0.2, &event))
-		fail("an event more: %s",
-		     ibv_event_type_str(event.event_type));
 }
 
 /* --------------------------------------------------------------- each of a QP */
@@ -170,7 +126,7 @@ static void try_number(unsigned int number)
 	say("event %u", number);
 	if (type != NO_EVENT)
 		expect_event_of(pair.qps[1], type);
-	expect_silence();
+	by_hand_expect_no_event(&adapter, NULL);
 	by_hand_free(&pair);
 }
 
@@ -208,7 +164,7 @@ static void try_full_cq(void)
 	for (i = 0; i <= (unsigned int)pair.cqs[1]->cqe; i++)
 		post(pair.qps[0], IBV_WR_SEND, 0);
 	while (!cq_told || !qp_told) {
-		if (!next_event_of(time_limit, &event))
+		if (!by_hand_next_event(&adapter, time_limit, &event))
 			fail("no event of a full %s", cq_told ? "QP" : "CQ");
 		if (event.event_type == IBV_EVENT_CQ_ERR && !cq_told &&
 		    event.element.cq == pair.cqs[1])
@@ -220,7 +176,7 @@ static void try_full_cq(void)
 			fail("a full CQ: %s",
 			     ibv_event_type_str(event.event_type));
 	}
-	expect_silence();
+	by_hand_expect_no_event(&adapter, NULL);
 	by_hand_free(&pair);
 	say("a CQ without room: ok");
 }

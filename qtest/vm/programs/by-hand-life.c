@@ -270,36 +270,18 @@ static void use_all(struct all *all)
 		fail("a Write through a window did nothing");
 }
 
-static void expect_events(struct all *all, unsigned int count)
-{
-	struct pollfd fd = { .fd = all->channel->fd, .events = POLLIN };
-	struct ibv_cq *cq;
-	unsigned int got = 0;
-	void *context;
-
-	/* One more than there may be would come at once. */
-	while (poll(&fd, 1, got < count ? time_limit * 1000 : 200) > 0) {
-		expect_status(ibv_get_cq_event(all->channel, &cq, &context), 0,
-			      "ibv_get_cq_event");
-		ibv_ack_cq_events(cq, 1);
-		got++;
-	}
-	if (got != count)
-		fail("%u events of a CQ, not %u", got, count);
-}
-
 /* V8.3.1-2: whether an event is asked for is as before as well. */
 static void refuse_to_destroy_cq(struct all *all)
 {
 	expect_status(ibv_destroy_cq(all->cq), EBUSY, "a CQ in use");
 	use_all(all);
-	expect_events(all, 0);
+	expect_cq_events(all->channel, 0, "not asked for");
 	expect_status(ibv_req_notify_cq(all->cq, 0), 0, "ibv_req_notify_cq");
 	expect_status(ibv_destroy_cq(all->cq), EBUSY, "a CQ in use");
-	expect_events(all, 0);
+	expect_cq_events(all->channel, 0, "of nothing");
 	use_all(all);
 	use_all(all);
-	expect_events(all, 1);
+	expect_cq_events(all->channel, 1, "asked for once");
 }
 
 /* Each of them has others that use it: none goes, and all go on. */
@@ -473,7 +455,6 @@ static void try_two_cqs(void)
 	expect_status(ibv_destroy_cq(recv_cq), 0, "ibv_destroy_cq");
 }
 
-/* Both queues of the QP are full, then flushed. */
 /* So many receives and Sends come back, numbered from @first and @first + DEPTH. */
 static void flush(struct ibv_qp *qp, uint64_t first, unsigned int receives,
 		  unsigned int sends)
@@ -488,6 +469,7 @@ static void flush(struct ibv_qp *qp, uint64_t first, unsigned int receives,
 	to_state(qp, IBV_QPS_ERR);
 }
 
+/* Both queues of the QP are full, then flushed. */
 static void flush_both(struct ibv_qp *qp, uint64_t first)
 {
 	flush(qp, first, DEPTH, DEPTH);

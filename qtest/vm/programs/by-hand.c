@@ -182,16 +182,25 @@ void by_hand_free(struct by_hand_pair *pair)
 			fail("QP or CQ %u: %s", i, strerror(errno));
 }
 
-/* Events of the port have no QP. */
-static bool is_of_qp(enum ibv_event_type type)
+const void *by_hand_event_object(const struct ibv_async_event *event)
 {
-	return type == IBV_EVENT_QP_FATAL || type == IBV_EVENT_QP_REQ_ERR ||
-	       type == IBV_EVENT_QP_ACCESS_ERR;
+	switch (event->event_type) {
+	case IBV_EVENT_QP_FATAL:
+	case IBV_EVENT_QP_REQ_ERR:
+	case IBV_EVENT_QP_ACCESS_ERR:
+	case IBV_EVENT_QP_LAST_WQE_REACHED:
+	case IBV_EVENT_COMM_EST:
+	case IBV_EVENT_SQ_DRAINED:
+		return event->element.qp;
+	case IBV_EVENT_CQ_ERR:
+		return event->element.cq;
+	default:
+		return NULL;
+	}
 }
 
-/* The next event of a QP within seconds; false: none. */
-static bool next_event_of_qp(struct by_hand *h, double seconds,
-			     struct ibv_async_event *event)
+bool by_hand_next_event(struct by_hand *h, double seconds,
+			struct ibv_async_event *event)
 {
 	struct pollfd fd = { .fd = h->context->async_fd, .events = POLLIN };
 	double end = now() + seconds, left;
@@ -200,7 +209,7 @@ static bool next_event_of_qp(struct by_hand *h, double seconds,
 		if (ibv_get_async_event(h->context, event))
 			fail("ibv_get_async_event: %s", strerror(errno));
 		ibv_ack_async_event(event);
-		if (is_of_qp(event->event_type))
+		if (by_hand_event_object(event))
 			return true;
 	}
 	return false;
@@ -212,10 +221,10 @@ void by_hand_expect_event(struct by_hand *h, const struct ibv_qp *qp,
 	struct ibv_async_event event;
 
 	do {
-		if (!next_event_of_qp(h, time_limit, &event))
+		if (!by_hand_next_event(h, time_limit, &event))
 			fail("no %s of QP %u", ibv_event_type_str(type),
 			     qp->qp_num);
-	} while (event.element.qp != qp);
+	} while (by_hand_event_object(&event) != qp);
 	if (event.event_type != type)
 		fail("%s of QP %u instead of %s",
 		     ibv_event_type_str(event.event_type), qp->qp_num,
@@ -226,10 +235,10 @@ void by_hand_expect_no_event(struct by_hand *h, const struct ibv_qp *qp)
 {
 	struct ibv_async_event event;
 
-	while (next_event_of_qp(h, 0.3, &event))
-		if (event.element.qp == qp)
-			fail("%s of QP %u",
-			     ibv_event_type_str(event.event_type), qp->qp_num);
+	while (by_hand_next_event(h, 0.2, &event))
+		if (!qp || by_hand_event_object(&event) == qp)
+			fail("an event more: %s",
+			     ibv_event_type_str(event.event_type));
 }
 
 enum ibv_qp_state by_hand_state(struct ibv_qp *qp)

@@ -5,6 +5,8 @@
 #ifndef BY_HAND_H
 #define BY_HAND_H
 
+#include <stdbool.h>
+
 #include <infiniband/verbs.h>
 
 /* An open adapter and what its port is called by peers. */
@@ -50,10 +52,15 @@ void by_hand_free(struct by_hand_pair *pair);
 /* The same, of QPs that are there: from RESET to RTS. */
 void by_hand_join(struct by_hand *h, struct by_hand_pair *pair, int access);
 
+/* The QP or CQ that an event is of; NULL: of neither. */
+const void *by_hand_event_object(const struct ibv_async_event *event);
+/* The next event of a QP or CQ within seconds; false: none. */
+bool by_hand_next_event(struct by_hand *h, double seconds,
+			struct ibv_async_event *event);
 /* Waits for this event of qp; others before it are of no interest. */
 void by_hand_expect_event(struct by_hand *h, const struct ibv_qp *qp,
 			  enum ibv_event_type type);
-/* No event of qp comes within some time; of others it is of no interest. */
+/* No event of qp, or with NULL of any QP or CQ, comes within some time. */
 void by_hand_expect_no_event(struct by_hand *h, const struct ibv_qp *qp);
 enum ibv_qp_state by_hand_state(struct ibv_qp *qp);
 void by_hand_await_error(struct ibv_qp *qp);

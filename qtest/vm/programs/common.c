@@ -594,6 +594,32 @@ int wait_completions(struct ibv_cq *cq, struct ibv_comp_channel *channel,
 	return n;
 }
 
+unsigned int take_cq_events(struct ibv_comp_channel *channel,
+			    unsigned int count)
+{
+	unsigned int got = 0;
+	struct ibv_cq *cq;
+	void *context;
+
+	/* One more than there may be would come at once. */
+	while (readable(channel->fd, got < count ? time_limit : 0.2)) {
+		if (ibv_get_cq_event(channel, &cq, &context))
+			fail("ibv_get_cq_event: %s", strerror(errno));
+		ibv_ack_cq_events(cq, 1);
+		got++;
+	}
+	return got;
+}
+
+void expect_cq_events(struct ibv_comp_channel *channel, unsigned int count,
+		      const char *what)
+{
+	unsigned int got = take_cq_events(channel, count);
+
+	if (got != count)
+		fail("%s: %u events of CQs, not %u", what, got, count);
+}
+
 void check_completion(const struct ibv_wc *wc, const char *what)
 {
 	if (wc->status != IBV_WC_SUCCESS)

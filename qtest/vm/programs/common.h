@@ -124,6 +124,16 @@ void free_endpoint(struct endpoint *ep);
 int wait_completions(struct ibv_cq *cq, struct ibv_comp_channel *channel,
 		     struct ibv_wc *wc, int max, double seconds);
 
+/*
+ * Takes events of CQs from channel: count of them, and what else comes within some
+ * time. Returns how many there were.
+ */
+unsigned int take_cq_events(struct ibv_comp_channel *channel,
+			    unsigned int count);
+/* So many come, and no more. */
+void expect_cq_events(struct ibv_comp_channel *channel, unsigned int count,
+		      const char *what);
+
 /* One completion, which must be good. */
 void expect_completion(struct ibv_cq *cq, struct ibv_comp_channel *channel,
 		       struct ibv_wc *wc, const char *what);
