@@ -145,9 +145,7 @@ static void post_recv(struct ibv_qp *qp)
 static void try_full_cq(void)
 {
 	struct by_hand_pair pair;
-	struct ibv_async_event event;
 	unsigned int i;
-	bool cq_told = false, qp_told = false;
 
 	for (i = 0; i < 2; i++) {
 		pair.cqs[i] = ibv_create_cq(adapter.context, i ? 1 : 4 * DEPTH,
@@ -163,19 +161,7 @@ static void try_full_cq(void)
 		post_recv(pair.qps[1]);
 	for (i = 0; i <= (unsigned int)pair.cqs[1]->cqe; i++)
 		post(pair.qps[0], IBV_WR_SEND, 0);
-	while (!cq_told || !qp_told) {
-		if (!by_hand_next_event(&adapter, time_limit, &event))
-			fail("no event of a full %s", cq_told ? "QP" : "CQ");
-		if (event.event_type == IBV_EVENT_CQ_ERR && !cq_told &&
-		    event.element.cq == pair.cqs[1])
-			cq_told = true;
-		else if (event.event_type == IBV_EVENT_QP_FATAL && !qp_told &&
-			 event.element.qp == pair.qps[1])
-			qp_told = true;
-		else
-			fail("a full CQ: %s",
-			     ibv_event_type_str(event.event_type));
-	}
+	by_hand_expect_overflow(&adapter, pair.cqs[1], pair.qps[1]);
 	by_hand_expect_no_event(&adapter, NULL);
 	by_hand_free(&pair);
 	say("a CQ without room: ok");

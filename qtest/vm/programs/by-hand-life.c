@@ -588,22 +588,6 @@ static void try_small_cq(void)
 	expect_status(ibv_destroy_cq(small), 0, "ibv_destroy_cq");
 }
 
-static void expect_cq_error(const struct ibv_cq *cq)
-{
-	struct pollfd fd = { .fd = adapter.context->async_fd, .events = POLLIN };
-	struct ibv_async_event event;
-
-	do {
-		if (poll(&fd, 1, time_limit * 1000) <= 0)
-			fail("no IBV_EVENT_CQ_ERR");
-		if (ibv_get_async_event(adapter.context, &event))
-			fail("ibv_get_async_event: %s", strerror(errno));
-		ibv_ack_async_event(&event);
-	} while (event.event_type != IBV_EVENT_CQ_ERR);
-	if (event.element.cq != cq)
-		fail("IBV_EVENT_CQ_ERR of another CQ");
-}
-
 /* One completion more than there is room for; those before it are there. */
 static void overflow(struct by_hand_pair *pair)
 {
@@ -612,8 +596,7 @@ static void overflow(struct by_hand_pair *pair)
 
 	for (i = 0; i <= count; i++)
 		post(pair->qps[0], i, IBV_WR_RDMA_WRITE, IBV_SEND_SIGNALED);
-	expect_cq_error(cq);
-	by_hand_expect_event(&adapter, pair->qps[0], IBV_EVENT_QP_FATAL);
+	by_hand_expect_overflow(&adapter, cq, pair->qps[0]);
 	for (i = 0; i < count; i++)
 		expect_wc(cq, i, IBV_WC_SUCCESS, "before the overflow");
 	expect_empty(cq, "behind the overflow");

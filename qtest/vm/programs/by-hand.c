@@ -231,6 +231,29 @@ void by_hand_expect_event(struct by_hand *h, const struct ibv_qp *qp,
 		     ibv_event_type_str(type));
 }
 
+void by_hand_expect_overflow(struct by_hand *h, const struct ibv_cq *cq,
+			     const struct ibv_qp *qp)
+{
+	bool cq_told = false, qp_told = false;
+	struct ibv_async_event event;
+
+	while (!cq_told || !qp_told) {
+		if (!by_hand_next_event(h, time_limit, &event))
+			fail("a full CQ: no event of the %s",
+			     cq_told ? "QP" : "CQ");
+		if (event.event_type == IBV_EVENT_CQ_ERR && !cq_told &&
+		    event.element.cq == cq)
+			cq_told = true;
+		else if (event.event_type == IBV_EVENT_QP_FATAL && !qp_told &&
+			 event.element.qp == qp)
+			qp_told = true;
+		else if (event.event_type == IBV_EVENT_CQ_ERR ||
+			 by_hand_event_object(&event) == qp)
+			fail("a full CQ: %s once more, or of another CQ",
+			     ibv_event_type_str(event.event_type));
+	}
+}
+
 void by_hand_expect_no_event(struct by_hand *h, const struct ibv_qp *qp)
 {
 	struct ibv_async_event event;

@@ -60,6 +60,12 @@ bool by_hand_next_event(struct by_hand *h, double seconds,
 /* Waits for this event of qp; others before it are of no interest. */
 void by_hand_expect_event(struct by_hand *h, const struct ibv_qp *qp,
 			  enum ibv_event_type type);
+/*
+ * A completion that cq has no room for: an event of cq, and one of qp, in any order. No
+ * other event of these comes before, nor one of another CQ; other QPs are of no interest.
+ */
+void by_hand_expect_overflow(struct by_hand *h, const struct ibv_cq *cq,
+			     const struct ibv_qp *qp);
 /* No event of qp, or with NULL of any QP or CQ, comes within some time. */
 void by_hand_expect_no_event(struct by_hand *h, const struct ibv_qp *qp);
 enum ibv_qp_state by_hand_state(struct ibv_qp *qp);
