@@ -910,6 +910,34 @@ static void try_terminate(struct by_hand_pair *pair)
 	join_again(pair);
 }
 
+/* Neither is done, and neither fails in its own way: both are flushed. */
+static void flush_window_work(struct ibv_qp *qp, struct ibv_cq *cq)
+{
+	struct ibv_mw *mw = ibv_alloc_mw(adapter.pd, IBV_MW_TYPE_2);
+	struct ibv_send_wr *bad, invalidate = {
+		.wr_id = 85, .opcode = IBV_WR_LOCAL_INV,
+	}, bind = {
+		.wr_id = 84, .next = &invalidate, .opcode = IBV_WR_BIND_MW,
+		.bind_mw = {
+			.mw = mw,
+			.bind_info = {
+				.mr = mr,
+				.addr = (uintptr_t)memory,
+				.length = SLOT,
+				.mw_access_flags = IBV_ACCESS_REMOTE_WRITE,
+			},
+		},
+	};
+
+	need(mw, "ibv_alloc_mw");
+	bind.bind_mw.rkey = ibv_inc_rkey(mw->rkey);
+	invalidate.invalidate_rkey = bind.bind_mw.rkey;
+	expect_status(ibv_post_send(qp, &bind, &bad), 0, "ibv_post_send");
+	expect_wc(cq, 84, IBV_WC_WR_FLUSH_ERR, "a bind in ERR");
+	expect_wc(cq, 85, IBV_WC_WR_FLUSH_ERR, "an Invalidate in ERR");
+	expect_status(ibv_dealloc_mw(mw), 0, "ibv_dealloc_mw");
+}
+
 /* In ERR there is no way to RTS but by RESET. What is complete stays where it is. */
 static void try_error(struct by_hand_pair *pair)
 {
@@ -937,6 +965,7 @@ static void try_error(struct by_hand_pair *pair)
 	for (i = 0; i < 4; i++)
 		expect_wc(pair->cqs[1], 80 + i, IBV_WC_WR_FLUSH_ERR,
 			  "posted in ERR");
+	flush_window_work(qp, pair->cqs[1]);
 	join_again(pair);
 }
 
