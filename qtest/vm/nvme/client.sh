@@ -78,5 +78,3 @@ await compared
 echo 1 >/sys/class/nvme/nvme0/delete_controller
 rmmod nvme_rdma || fail "nvme_rdma does not go away"
 signal detached
-
-shows_driver V7.7-1

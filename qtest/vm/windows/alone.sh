@@ -47,5 +47,4 @@ for type in 1 2; do
 done
 
 shows V4-1 V5.1.4-1 V7.2-1
-shows_driver V7.7-1
 shows_provider V7.2-3 V7.10.2-10
