@@ -14,6 +14,7 @@
 
 #define PORT		1
 #define MEMORY		4096
+#define DEEPER		40	/* WRs of a queue, when it is resized */
 
 static const char help[] =
 "usage: limits-self DEVICE\n"
@@ -310,22 +311,36 @@ static void try_qps(void)
 		     "more SGEs to receive");
 }
 
+static struct ibv_qp_cap query_cap(struct ibv_qp *qp)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	if (ibv_query_qp(qp, &attr, IBV_QP_CAP, &init))
+		fail("ibv_query_qp: %s", strerror(errno));
+	return attr.cap;
+}
+
 /* Depths can be changed if the device says so, and else cannot. */
 static void try_resizing(void)
 {
 	unsigned int flags = device.orig_attr.device_cap_flags;
+	bool can = flags & IBV_DEVICE_RESIZE_MAX_WR;
 	struct ibv_qp *qp = make_limit_qp(4, 4, 1, 1);
-	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
+	struct ibv_qp_cap cap;
 
 	need(qp, "a QP");
 	to_init(qp);
-	if (ibv_query_qp(qp, &attr, IBV_QP_CAP, &init))
-		fail("ibv_query_qp: %s", strerror(errno));
-	attr.cap.max_send_wr = attr.cap.max_recv_wr = 40;
-	expect_post(ibv_modify_qp(qp, &attr, IBV_QP_CAP),
-		    flags & IBV_DEVICE_RESIZE_MAX_WR ? 0 : EOPNOTSUPP,
+	attr.cap = query_cap(qp);
+	attr.cap.max_send_wr = attr.cap.max_recv_wr = DEEPER;
+	expect_post(ibv_modify_qp(qp, &attr, IBV_QP_CAP), can ? 0 : EOPNOTSUPP,
 		    "other depths of a QP");
+	cap = query_cap(qp);
+	if ((cap.max_send_wr >= DEEPER) != can ||
+	    (cap.max_recv_wr >= DEEPER) != can)
+		fail("a QP of %u and %u WRs, where %d are %s", cap.max_send_wr,
+		     cap.max_recv_wr, DEEPER, can ? "granted" : "refused");
 	ibv_destroy_qp(qp);
 	if ((flags & IBV_DEVICE_SRQ_RESIZE) && !device.orig_attr.max_srq)
 		fail("S-RQs can be resized, and there are none");

@@ -62,5 +62,5 @@ done
 limits-self "$(rdma_device)" || fail "limits-self"
 eventually 30 nothing_left || fail "$(objects_left)"
 
-shows V6.3-1 V9-3 V9.2.1.2-5 V9.2.3.3-5 V9.2.4.1-7 V9.2.4.3-7 V9.2.5.1-17 V9.2.5.3-14
+shows V6.3-1 V9-3 V9.2.3.3-5 V9.2.4.1-7 V9.2.4.3-7 V9.2.5.1-17 V9.2.5.3-14
 shows_driver V9.2.1.1-5
