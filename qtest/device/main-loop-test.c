@@ -194,36 +194,10 @@ static void test_modify(void)
 
 /* ---------------------------------------------------------------- regions */
 
-/*
- * A list of 64 Mi pages: one chunk named again and again, and at the end one
- * whose last entry is not aligned.
- */
-static struct rnic_page_list long_bad_list(Rnic *r)
-{
-    enum { PAGES = 64 * 1024 * 1024, CHUNKS = PAGES / 512 };
-    uint64_t good = rnic_alloc(r, RNIC_PAGE_CHUNK);
-    uint64_t bad = rnic_alloc(r, RNIC_PAGE_CHUNK);
-    uint64_t list = rnic_alloc(r, CHUNKS * 8);
-    g_autofree uint64_t *chunks = g_new(uint64_t, CHUNKS);
-
-    rnic_mem_fill(r, good, 0, RNIC_PAGE_CHUNK);
-    rnic_mem_fill(r, bad, 0, RNIC_PAGE_CHUNK);
-    rnic_mem_write32(r, bad + RNIC_PAGE_CHUNK - 8, 1);
-    for (unsigned i = 0; i < CHUNKS; i++) {
-        chunks[i] = cpu_to_le64(i < CHUNKS - 1 ? good : bad);
-    }
-    rnic_mem_write(r, list, chunks, CHUNKS * 8);
-    return (struct rnic_page_list) {
-        .addr = cpu_to_le64(list),
-        .count = cpu_to_le32(PAGES),
-        .level = RNIC_PAGE_LIST_INDIRECT,
-        .page_shift = 12,
-    };
-}
-
+/* 64 Mi pages, of which the last one is not aligned. */
 static void register_in_vain(Rnic *r)
 {
-    enum { TIMES = 4 };
+    enum { TIMES = 4, CHUNKS = 128 * 1024 };
     struct rnic_admin_sqe sqe[TIMES];
     struct rnic_admin_cqe cqe[TIMES];
 
@@ -231,7 +205,7 @@ static void register_in_vain(Rnic *r)
     sqe[0].register_mr.pdn = cpu_to_le32(r->pd);
     sqe[0].register_mr.length = cpu_to_le64(256ULL << 30);
     sqe[0].register_mr.access = cpu_to_le32(RNIC_TEST_ACCESS_ALL);
-    sqe[0].register_mr.pages = long_bad_list(r);
+    sqe[0].register_mr.pages = rnic_long_list(r, CHUNKS, true);
     for (int i = 1; i < TIMES; i++) {
         sqe[i] = sqe[0];
     }

@@ -357,27 +357,6 @@ static void test_held_by_windows(void)
     rnic_shows("V7.3.2.3-4 V7.3.2.3-6");
 }
 
-/* One chunk, again and again: that takes the device a while to read. */
-static struct rnic_page_list long_list(Rnic *r)
-{
-    enum { PAGES = 16 * 1024 * 1024, CHUNKS = PAGES / 512 };
-    uint64_t chunk = rnic_alloc(r, RNIC_PAGE_CHUNK);
-    uint64_t list = rnic_alloc(r, CHUNKS * 8);
-    g_autofree uint64_t *chunks = g_new(uint64_t, CHUNKS);
-
-    rnic_mem_fill(r, chunk, 0, RNIC_PAGE_CHUNK);
-    for (unsigned i = 0; i < CHUNKS; i++) {
-        chunks[i] = cpu_to_le64(chunk);
-    }
-    rnic_mem_write(r, list, chunks, CHUNKS * 8);
-    return (struct rnic_page_list) {
-        .addr = cpu_to_le64(list),
-        .count = cpu_to_le32(PAGES),
-        .level = RNIC_PAGE_LIST_INDIRECT,
-        .page_shift = 12,
-    };
-}
-
 /*
  * A window is bound to @region, unless it has a new key by then, while a list that takes
  * its place is read. The status of that registration.
@@ -406,13 +385,13 @@ static uint16_t reregister_while_bound(World *w, StagRegion *region,
 /* Bound while the new list is read: refused then, and nothing has changed. */
 static void test_bound_meanwhile(void)
 {
-    enum { TIMES = 20 };
+    enum { TIMES = 20, CHUNKS = 32 * 1024 };
     struct rnic_page_list list;
     unsigned bound_in_time = 0;
     World w;
 
     world_init(&w);
-    list = long_list(w.r);
+    list = rnic_long_list(w.r, CHUNKS, false);
     for (int i = 0; i < TIMES && bound_in_time < 3; i++) {
         uint32_t mw = stag_alloc_mw(w.r, w.r->pd, 0x11);
         StagRegion region = stag_region(w.r, 1);

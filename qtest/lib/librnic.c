@@ -277,6 +277,30 @@ struct rnic_page_list rnic_pages(Rnic *r, uint64_t bus, uint64_t size)
     return list;
 }
 
+struct rnic_page_list rnic_long_list(Rnic *r, uint32_t chunks, bool bad_end)
+{
+    size_t size = chunks * sizeof(uint64_t);
+    uint64_t list = rnic_alloc(r, size);
+    uint64_t chunk = rnic_alloc(r, RNIC_PAGE_CHUNK);
+    g_autofree uint64_t *entries = g_new(uint64_t, chunks);
+
+    for (uint32_t i = 0; i < chunks; i++) {
+        entries[i] = cpu_to_le64(chunk);
+    }
+    if (bad_end) {
+        chunk = rnic_alloc(r, RNIC_PAGE_CHUNK);
+        rnic_mem_write32(r, chunk + RNIC_PAGE_CHUNK - sizeof(uint64_t), 1);
+        entries[chunks - 1] = cpu_to_le64(chunk);
+    }
+    rnic_mem_write(r, list, entries, size);
+    return (struct rnic_page_list) {
+        .addr = cpu_to_le64(list),
+        .count = cpu_to_le32(chunks * RNIC_PAGE_CHUNK_ENTRIES),
+        .level = RNIC_PAGE_LIST_INDIRECT,
+        .page_shift = 12,
+    };
+}
+
 /* ----------------------------------------------------------------- waiting */
 
 RnicWait rnic_wait_begin(Rnic *r)

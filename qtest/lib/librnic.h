@@ -169,6 +169,12 @@ void rnic_pattern(void *data, size_t size, uint32_t seed);
 /* Page list of @size octets at @bus, which are contiguous. */
 struct rnic_page_list rnic_pages(Rnic *r, uint64_t bus, uint64_t size);
 
+/*
+ * Page list that takes the device a while to read: @chunks of 512 pages, one chunk
+ * again and again. With @bad_end the last entry of the last chunk is not aligned.
+ */
+struct rnic_page_list rnic_long_list(Rnic *r, uint32_t chunks, bool bad_end);
+
 /* ----------------------------------------------------------------- waiting */
 
 typedef struct RnicWait {
