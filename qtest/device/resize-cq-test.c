@@ -342,7 +342,7 @@ static void test_arm_state(void)
 /* --------------------------------------------------------- under traffic */
 
 enum {
-    RESIZES = 10000,
+    RESIZES = 1000,
     QPS = 2,
     BURST = 16,                 /* WRs of a QP at most */
     AREAS = 4,
