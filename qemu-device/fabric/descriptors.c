@@ -16,6 +16,7 @@ enum {
 };
 
 static unsigned taken;          /* all threads' */
+static unsigned expected;       /* by what is under way in any thread */
 
 /* The user, or QEMU itself, may change it at any time. */
 static unsigned descriptors_limit(void)
@@ -40,6 +41,23 @@ bool rnic_descriptors_take(unsigned n)
     trace_rnic_err_fabric_descriptors(before, limit);
     errno = EMFILE;
     return false;
+}
+
+bool rnic_descriptors_expect(unsigned n)
+{
+    unsigned limit = descriptors_limit();
+    unsigned all = qatomic_fetch_add(&expected, n) + n + qatomic_read(&taken);
+
+    if (all <= limit + limit / 2) {
+        return true;
+    }
+    qatomic_sub(&expected, n);
+    return false;
+}
+
+void rnic_descriptors_expected(unsigned n)
+{
+    qatomic_sub(&expected, n);
 }
 
 void rnic_descriptors_exceed(unsigned n)

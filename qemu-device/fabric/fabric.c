@@ -175,18 +175,21 @@ static bool listener_failed(RnicFabricListener *l, int error)
     }
 }
 
-/* Without a descriptor for it the connection is refused. */
-static void listener_take(RnicFabricListener *l, int fd)
+/* A connection, or -1 with errno.  Without a descriptor for it, it waits. */
+static int listener_accept_next(const RnicFabricListener *l)
 {
-    RnicFabricClass *class = RNIC_FABRIC_GET_CLASS(l->fabric);
+    int fd;
 
     if (!rnic_descriptors_take(1)) {
-        rnic_descriptors_exceed(1);
-        class->close_socket(fd);
-        return;
+        return -1;
     }
-    g_unix_set_fd_nonblocking(fd, true, NULL);
-    class->accepted(l, fd);
+    fd = qemu_accept(l->fd, NULL, NULL);
+    if (fd < 0) {
+        rnic_descriptors_release(1);
+    } else {
+        g_unix_set_fd_nonblocking(fd, true, NULL);
+    }
+    return fd;
 }
 
 /* The listener may go while its user is told of a connection. */
@@ -196,10 +199,10 @@ static void listener_ready(void *opaque)
 
     l->refs++;
     for (int i = 0; i < ACCEPTS_PER_TURN && l->fd >= 0; i++) {
-        int fd = qemu_accept(l->fd, NULL, NULL);
+        int fd = listener_accept_next(l);
 
         if (fd >= 0) {
-            listener_take(l, fd);
+            RNIC_FABRIC_GET_CLASS(l->fabric)->accepted(l, fd);
         } else if (!listener_failed(l, errno)) {
             break;
         }

@@ -5,6 +5,7 @@
  */
 
 #include "qemu/osdep.h"
+#include "qemu/iov.h"
 #include "qemu/lockable.h"
 #include "qemu/sockets.h"
 #include "qemu/thread.h"
@@ -81,40 +82,98 @@ void rnic_unix_discard(const int *fds, size_t count)
     }
 }
 
-ssize_t rnic_unix_receive(int fd, const struct iovec *iov, size_t niov,
-                          int *fds, size_t max, size_t *count)
-{
+/* The descriptors that have come with octets. */
+typedef struct Arrival {
     union {
         struct cmsghdr header;
         char space[CMSG_SPACE(MESSAGE_MAX * sizeof(int))];
     } control;
+    const int *fds;
+    size_t count;
+    bool cut;                   /* there were more */
+} Arrival;
+
+/* As recvmsg() without waiting, with room for so many descriptors. */
+static ssize_t arrival_receive(Arrival *a, int fd, const struct iovec *iov,
+                               size_t niov, int flags, size_t room)
+{
     struct msghdr msg = {
         .msg_iov = (struct iovec *)iov,
         .msg_iovlen = niov,
-        .msg_control = &control,
-        .msg_controllen = sizeof(control),
+        .msg_control = &a->control,
+        .msg_controllen = room ? CMSG_LEN(room * sizeof(int)) : 0,
     };
-    ssize_t n = RETRY_ON_EINTR(recvmsg(fd, &msg,
-                                       MSG_DONTWAIT | MSG_CMSG_CLOEXEC));
+    ssize_t n = RETRY_ON_EINTR(recvmsg(fd, &msg, flags | MSG_DONTWAIT |
+                                                 MSG_CMSG_CLOEXEC));
     struct cmsghdr *header = n >= 0 ? CMSG_FIRSTHDR(&msg) : NULL;
-    const int *all = NULL;
-    size_t come = 0;
 
-    *count = 0;
+    a->fds = NULL;
+    a->count = 0;
+    a->cut = n >= 0 && (msg.msg_flags & MSG_CTRUNC);
     if (header && header->cmsg_level == SOL_SOCKET &&
         header->cmsg_type == SCM_RIGHTS) {
-        all = (const int *)CMSG_DATA(header);
-        come = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        a->fds = (const int *)CMSG_DATA(header);
+        a->count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
     }
-    /* Some were lost if this process may have no more files open. */
-    if (n >= 0 && (come > max || (msg.msg_flags & MSG_CTRUNC))) {
-        rnic_unix_discard(all, come);
+    return n;
+}
+
+/*
+ * The octets that were looked at, and no more.  With descriptors this process has
+ * their files open already, so that the kernel may close those of the socket.
+ * Without, none can come, except to a bell, whose peer may read from it too.
+ */
+static ssize_t arrival_consume(Arrival *a, int fd, const struct iovec *iov,
+                               size_t niov, size_t octets)
+{
+    g_autofree struct iovec *part = g_new(struct iovec, niov);
+    unsigned parts = iov_copy(part, niov, iov, niov, 0, octets);
+    Arrival other;
+    ssize_t n = arrival_receive(&other, fd, part, parts, 0,
+                                a->count ? 0 : MESSAGE_MAX);
+
+    if (a->count == 0) {
+        rnic_unix_discard(other.fds, other.count);
+        a->cut = other.count || other.cut;
+    }
+    return n;
+}
+
+/*
+ * The same with little room.  Octets with more descriptors stay in the socket: a
+ * look at them makes descriptors, but closes no file.
+ */
+static ssize_t arrival_receive_if_room(Arrival *a, int fd,
+                                       const struct iovec *iov, size_t niov,
+                                       size_t room)
+{
+    ssize_t n = arrival_receive(a, fd, iov, niov, MSG_PEEK, room);
+
+    return n > 0 && !a->cut ? arrival_consume(a, fd, iov, niov, n) : n;
+}
+
+ssize_t rnic_unix_receive(int fd, const struct iovec *iov, size_t niov,
+                          int *fds, size_t max, size_t *count)
+{
+    size_t room = MESSAGE_MAX;
+    Arrival a;
+    ssize_t n;
+
+    if (rnic_descriptors_expect(room)) {
+        n = arrival_receive(&a, fd, iov, niov, 0, room);
+    } else {
+        room = rnic_descriptors_expect(max) ? max : 0;
+        n = arrival_receive_if_room(&a, fd, iov, niov, room);
+    }
+    *count = 0;
+    if (a.cut || a.count > max) {
+        rnic_unix_discard(a.fds, a.count);
         errno = EPROTO;
-        return -1;
+        n = -1;
+    } else if (a.count) {
+        memcpy(fds, a.fds, a.count * sizeof(int));
+        *count = a.count;
     }
-    if (come) {
-        memcpy(fds, all, come * sizeof(int));
-        *count = come;
-    }
+    rnic_descriptors_expected(room);
     return n;
 }

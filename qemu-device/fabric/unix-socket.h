@@ -7,7 +7,8 @@
  * recv(2) without room for it, and at close(2) of a socket that it was sent to.
  * So these sockets are read by rnic_unix_receive() only, and threads that do
  * nothing else close them.  While all of those wait, what is to be closed stays
- * open, and counts as a descriptor of the fabrics.
+ * open, and counts as a descriptor of the fabrics.  So that it is not more than
+ * they may have, what comes with too many descriptors is not received.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -26,8 +27,8 @@ void rnic_unix_close(int fd);
 
 /*
  * As recvmsg() without waiting, with the descriptors that have come, at most @max,
- * in @fds and their number in *@count.  More than that are closed: -1 with errno
- * EPROTO.  Any thread.
+ * in @fds and their number in *@count.  More than that are closed, or stay in the
+ * socket if the fabrics have too many: -1 with errno EPROTO.  Any thread.
  */
 ssize_t rnic_unix_receive(int fd, const struct iovec *iov, size_t niov,
                           int *fds, size_t max, size_t *count);

@@ -10,7 +10,10 @@
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 
 #include "tests/qtest/rnic/lib/connection.h"
@@ -27,6 +30,9 @@ enum {
     MUCH = 600,                 /* a turn of the device is 256 messages */
     SHORT = 500,
     STREAMS = 20,               /* between two devices */
+    CLOSERS = 4,                /* threads of the device */
+    MESSAGE_MAX = 253,          /* descriptors that the kernel lets one carry */
+    OPEN_FILES = 400,           /* for QEMU */
 };
 
 typedef struct World {
@@ -279,11 +285,11 @@ static void test_other_files(void)
 }
 
 /* A socket that close(2) waits for: what it has sent nobody takes. */
-static int lingering_socket(int listener)
+static int socket_lingering(int listener, int seconds)
 {
     struct sockaddr_in in = { .sin_family = AF_INET };
     socklen_t length = sizeof(in);
-    struct linger linger = { .l_onoff = 1, .l_linger = 10 };
+    struct linger linger = { .l_onoff = 1, .l_linger = seconds };
     static const uint8_t octets[65536];
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
@@ -295,6 +301,11 @@ static int lingering_socket(int listener)
     g_assert_cmpint(setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger,
                                sizeof(linger)), ==, 0);
     return fd;
+}
+
+static int lingering_socket(int listener)
+{
+    return socket_lingering(listener, 10);
 }
 
 static int tcp_listener(void)
@@ -372,6 +383,158 @@ static void test_slow_close_at_bell(void)
     g_assert_cmpint(g_get_monotonic_time() - start, <, 9 * G_USEC_PER_SEC);
     close(listener);
     world_free(w);
+}
+
+/* Descriptors of QEMU. */
+static unsigned open_files(Rnic *r)
+{
+    g_autofree char *path = g_strdup_printf("/proc/%d/fd", qtest_pid(r->qts));
+    GDir *dir = g_dir_open(path, 0, NULL);
+    unsigned n = 0;
+
+    g_assert_nonnull(dir);
+    while (g_dir_read_name(dir)) {
+        n++;
+    }
+    g_dir_close(dir);
+    return n;
+}
+
+/* A stream from a port of this host to the device, or -1: its queue is full. */
+static int connect_stranger(uint16_t from, uint16_t port)
+{
+    g_autofree char *own = wire_socket_path(3, from);
+    g_autofree char *path = wire_socket_path(1, port);
+    struct sockaddr_un name = { .sun_family = AF_UNIX };
+    struct sockaddr_un to = { .sun_family = AF_UNIX };
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    g_strlcpy(name.sun_path, own, sizeof(name.sun_path));
+    g_strlcpy(to.sun_path, path, sizeof(to.sun_path));
+    g_assert_cmpint(bind(fd, (void *)&name, sizeof(name)), ==, 0);
+    g_assert_cmpint(unlink(own), ==, 0);
+    if (connect(fd, (void *)&to, sizeof(to)) < 0) {
+        g_assert_cmpint(errno, ==, EAGAIN);
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+/*
+ * All threads that close what peers send wait for these.  They are sent at once: a
+ * signal, as of stop_device(), would end the wait.
+ */
+static void occupy_closers(Rnic *r, uint16_t port, int listener)
+{
+    struct pollfd peers[CLOSERS] = { };
+
+    stop_device(r);
+    for (unsigned i = 0; i < CLOSERS; i++) {
+        int lingering = socket_lingering(listener, 1000);
+
+        peers[i].fd = connect_stranger(100 + i, port);
+        g_assert_cmpint(peers[i].fd, >=, 0);
+        g_assert_cmpint(wire_send_with(peers[i].fd, "x", 1, &lingering, 1), ==,
+                        1);
+        close(lingering);
+    }
+    let_device_go_on(r);
+    for (unsigned i = 0; i < CLOSERS; i++) {
+        g_assert_cmpint(poll(&peers[i], 1, 20000), ==, 1);
+        close(peers[i].fd);
+    }
+}
+
+/* As many descriptors as a message can have. */
+static void send_most(int fd)
+{
+    char control[CMSG_SPACE(MESSAGE_MAX * sizeof(int))] = { };
+    struct iovec iov = { (void *)"x", 1 };
+    struct msghdr msg = {
+        .msg_iov = &iov,
+        .msg_iovlen = 1,
+        .msg_control = control,
+        .msg_controllen = sizeof(control),
+    };
+    struct cmsghdr *header = CMSG_FIRSTHDR(&msg);
+    int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(MESSAGE_MAX * sizeof(int));
+    for (unsigned i = 0; i < MESSAGE_MAX; i++) {
+        memcpy(CMSG_DATA(header) + i * sizeof(int), &null, sizeof(null));
+    }
+    /* The device may have closed it; or this user has too many under way. */
+    if (sendmsg(fd, &msg, MSG_NOSIGNAL) < 0) {
+        g_assert_true(errno == EPIPE || errno == ECONNRESET ||
+                      errno == ETOOMANYREFS);
+    }
+    close(null);
+}
+
+/* Streams with descriptors until the device takes no more. */
+static GArray *flood(Rnic *r, uint16_t port)
+{
+    GArray *fds = g_array_new(false, false, sizeof(int));
+
+    while (fds->len < OPEN_FILES) {
+        int fd = connect_stranger(1000 + fds->len, port);
+
+        if (fd < 0) {
+            break;
+        }
+        send_most(fd);
+        g_array_append_val(fds, fd);
+        rnic_assert_alive(r);
+    }
+    return fds;
+}
+
+static void expect_open_files(Rnic *r, unsigned most)
+{
+    for (unsigned ms = 0; open_files(r) > most; ms++) {
+        g_assert_cmpuint(ms, <, 20000);
+        g_usleep(1000);
+    }
+}
+
+/* While nothing can be closed, what peers send leaves QEMU some descriptors. */
+static void test_closers_wait(void)
+{
+    const struct rlimit few = { OPEN_FILES, OPEN_FILES };
+    const uint16_t port = 7;
+    int listener = tcp_listener();
+    unsigned before;
+    Connection *c;
+    GArray *fds;
+
+    set_fabric("unix");
+    c = connection_prepare(NULL);
+    g_assert_cmpint(prlimit(qtest_pid(c->r->qts), RLIMIT_NOFILE, &few, NULL),
+                    ==, 0);
+    before = open_files(c->r);
+    g_assert_cmpuint(before, <, OPEN_FILES / 4);
+    g_assert_cmpuint(rnic_try_listen(c->r, wire_guest_ip(1), port, 1, NULL),
+                     ==, RNIC_ST_OK);
+    occupy_closers(c->r, port, listener);
+    fds = flood(c->r, port);
+    rnic_settle(c->r);
+    g_test_message("%u files, %u of them before, %u connections",
+                   open_files(c->r), before, fds->len);
+    g_assert_cmpuint(fds->len, <, OPEN_FILES);
+    g_assert_cmpuint(open_files(c->r), >, before + OPEN_FILES / 2);
+    g_assert_cmpuint(open_files(c->r), <=, before + OPEN_FILES * 3 / 4);
+    for (guint i = 0; i < fds->len; i++) {
+        close(g_array_index(fds, int, i));
+    }
+    g_array_free(fds, true);
+    close(listener);            /* resets: all can be closed */
+    expect_open_files(c->r, before + 10);
+    connection_establish(c, NULL);
+    connection_free(c);
+    set_fabric("unix-rings");
 }
 
 /* -------------------------------------------------------------------- ends */
@@ -922,6 +1085,7 @@ int main(int argc, char **argv)
                    test_slow_close_of_third);
     qtest_add_func("rnic/unix-rings/slow-close-at-bell",
                    test_slow_close_at_bell);
+    qtest_add_func("rnic/unix-rings/closers-wait", test_closers_wait);
     qtest_add_func("rnic/unix-rings/fin", test_fin);
     qtest_add_func("rnic/unix-rings/much", test_much);
     qtest_add_func("rnic/unix-rings/fin-behind-much", test_fin_behind_much);
