@@ -32,6 +32,12 @@ enum {
      * nothing left to do.
      */
     DRAINED = 2,
+
+    /* What a receiver wants: the size stays. */
+    SEALS = F_SEAL_SHRINK | F_SEAL_GROW,
+
+    /* Octets that a ring's memory may hold: the kernel may use a huge page. */
+    HELD = 32 * 1024 * 1024,
 };
 
 struct RnicSharedRing {
@@ -111,8 +117,7 @@ RnicSharedRing *rnic_shared_ring_create(int *memory, int *bell)
     *memory = qemu_memfd_create("rnic-ring",
                                 qemu_real_host_page_size() +
                                 RNIC_SHARED_RING_SIZE, false, 0,
-                                F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL,
-                                NULL);
+                                SEALS | F_SEAL_SEAL, NULL);
     if (*memory < 0) {
         rnic_shared_ring_free(ring);
         return NULL;
@@ -134,9 +139,16 @@ RnicSharedRing *rnic_shared_ring_create(int *memory, int *bell)
 
 /* ------------------------------------------------------ the receiver's */
 
+/* Blocks behind the end of the file count as well. */
+static bool ring_holds_little(const struct stat *st)
+{
+    return st->st_blocks <= HELD / S_BLKSIZE;
+}
+
 /*
  * The octets of memory that is nothing but memory: reading it does not fail,
- * does not wait for anybody, and it does not become less.  Else 0.
+ * does not wait for anybody, it becomes neither less nor more, and to free it
+ * takes no time.  Else 0.
  */
 static uint32_t ring_check_memory(int memory)
 {
@@ -145,11 +157,11 @@ static uint32_t ring_check_memory(int memory)
     struct statfs fs;
     struct stat st;
 
-    if (seals < 0 || !(seals & F_SEAL_SHRINK) || fstatfs(memory, &fs) < 0 ||
+    if (seals < 0 || (seals & SEALS) != SEALS || fstatfs(memory, &fs) < 0 ||
         fs.f_type != TMPFS_MAGIC || fstat(memory, &st) < 0 ||
         st.st_size < page + RNIC_SHARED_RING_MIN ||
         st.st_size > page + RNIC_SHARED_RING_SIZE ||
-        !is_power_of_2(st.st_size - page)) {
+        !is_power_of_2(st.st_size - page) || !ring_holds_little(&st)) {
         return 0;
     }
     return st.st_size - page;
@@ -167,7 +179,7 @@ RnicSharedRing *rnic_shared_ring_open(int memory, int bell)
         error = errno;
         ok = false;
     }
-    close(memory);
+    rnic_unix_discard(&memory, 1);
     if (ok) {
         ring->waits = 1;
         ring->waiting = true;

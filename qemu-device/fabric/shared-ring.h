@@ -5,9 +5,10 @@
  * A ring is the same few pages all the time: they stay in the processor's
  * cache, and neither end enters the kernel while both ends have work.
  *
- * The sender makes the memory (a memfd, sealed so that it cannot shrink: no end
- * can make the other fault) and a pair of sockets, the bell.  Who finds the
- * ring full or empty says so in it, and waits for an octet at the bell.
+ * The sender makes the memory (a memfd, sealed so that it can neither shrink nor
+ * grow: no end can make the other fault, or free much) and a pair of sockets, the
+ * bell.  Who finds the ring full or empty says so in it, and waits for an octet at
+ * the bell.
  *
  * The peer may write anything into the ring at any time.  Each end keeps its
  * own position to itself, takes the other's for nothing but a distance that

@@ -2,9 +2,10 @@
  * rnic: sockets by which a peer can send descriptors
  *
  * The file of a descriptor may be one whose close(2) waits for as long as the
- * peer likes: a FUSE file, or a TCP socket with a linger time.  The thread that
- * closes the last descriptor of a file waits, also where the kernel closes it: at
- * recv(2) without room for it, and at close(2) of a socket that it was sent to.
+ * peer likes: a FUSE file, or a TCP socket with a linger time; or takes as long as
+ * there is memory to free.  The thread that closes the last descriptor of a file
+ * waits, also where the kernel closes it: at recv(2) without room for it, and at
+ * close(2) of a socket that it was sent to.
  * So these sockets are read by rnic_unix_receive() only, and threads that do
  * nothing else close them.  While all of those wait, what is to be closed stays
  * open, and counts as a descriptor of the fabrics.  So that it is not more than

@@ -250,7 +250,7 @@ static bool unix_take_descriptors(UnixTransport *u, const int *fds,
     }
     if (count == 1 && unix_is_memory(fds[0])) {
         u->peer_takes_rings |= unix_is_offer(fds[0]);
-        close(fds[0]);
+        rnic_unix_discard(fds, 1);
         return true;
     }
     if (count == 2 && u->offered && !u->rx && unix_is_memory(fds[0]) &&

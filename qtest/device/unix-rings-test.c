@@ -446,6 +446,58 @@ static void occupy_closers(Rnic *r, uint16_t port, int listener)
     }
 }
 
+/* QEMU has a descriptor of memory of this name. */
+static bool has_memory(Rnic *r, const char *name)
+{
+    g_autofree char *path = g_strdup_printf("/proc/%d/fd", qtest_pid(r->qts));
+    g_autofree char *wanted = g_strdup_printf("/memfd:%s (deleted)", name);
+    GDir *dir = g_dir_open(path, 0, NULL);
+    const char *fd;
+    bool has = false;
+
+    g_assert_nonnull(dir);
+    while (!has && (fd = g_dir_read_name(dir))) {
+        g_autofree char *link = g_build_filename(path, fd, NULL);
+        g_autofree char *file = g_file_read_link(link, NULL);
+
+        has = g_strcmp0(file, wanted) == 0;
+    }
+    g_dir_close(dir);
+    return has;
+}
+
+static void expect_memory(Rnic *r, const char *name, bool there)
+{
+    for (unsigned ms = 0; has_memory(r, name) != there; ms++) {
+        g_assert_cmpuint(ms, <, 20000);
+        g_usleep(1000);
+    }
+}
+
+/*
+ * What a peer sends may be much to free.  That too is done where nothing waits for
+ * it: it is not done while the closers wait.
+ */
+static void test_closers_free_memory(void)
+{
+    World *w = g_new0(World, 1);
+    int listener = tcp_listener();
+
+    w->c = connection_prepare(NULL);
+    g_assert_cmpuint(rnic_try_listen(w->c->r, wire_guest_ip(1), 7, 1, NULL),
+                     ==, RNIC_ST_OK);
+    occupy_closers(w->c->r, 7, listener);
+    connection_establish(w->c, NULL);
+    expect_memory(w->c->r, "offer", true);
+    check_writes_in(w, 1);
+    g_assert_nonnull(w->c->peer->ring_out);
+    expect_memory(w->c->r, "ring", true);
+    close(listener);            /* resets: all can be closed */
+    expect_memory(w->c->r, "offer", false);
+    expect_memory(w->c->r, "ring", false);
+    world_free(w);
+}
+
 /* As many descriptors as a message can have. */
 static void send_most(int fd)
 {
@@ -1086,6 +1138,8 @@ int main(int argc, char **argv)
     qtest_add_func("rnic/unix-rings/slow-close-at-bell",
                    test_slow_close_at_bell);
     qtest_add_func("rnic/unix-rings/closers-wait", test_closers_wait);
+    qtest_add_func("rnic/unix-rings/closers-free-memory",
+                   test_closers_free_memory);
     qtest_add_func("rnic/unix-rings/fin", test_fin);
     qtest_add_func("rnic/unix-rings/much", test_much);
     qtest_add_func("rnic/unix-rings/fin-behind-much", test_fin_behind_much);

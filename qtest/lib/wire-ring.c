@@ -37,7 +37,7 @@ int wire_ring_memory(uint32_t size)
 
     g_assert_cmpint(fd, >=, 0);
     g_assert_cmpint(ftruncate(fd, getpagesize() + (off_t)size), ==, 0);
-    g_assert_cmpint(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), ==, 0);
+    g_assert_cmpint(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW), ==, 0);
     return fd;
 }
 
@@ -119,13 +119,14 @@ WireRing *wire_ring_new(uint32_t size, int fds[2])
 
 WireRing *wire_ring_take(const int fds[2])
 {
+    const int seals = F_SEAL_SHRINK | F_SEAL_GROW;
     struct stat st;
     WireRing *ring;
 
     g_assert_cmpint(fstat(fds[0], &st), ==, 0);
     ring = map_ring(fds[0], st.st_size - getpagesize(), fds[1]);
     g_assert_true(is_power_of_2(ring->size));
-    g_assert_cmphex(fcntl(fds[0], F_GET_SEALS) & F_SEAL_SHRINK, !=, 0);
+    g_assert_cmphex(fcntl(fds[0], F_GET_SEALS) & seals, ==, seals);
     close(fds[0]);
     return ring;
 }

@@ -25,6 +25,7 @@ enum {
     TAIL = 128,
     RECEIVER_WAITS = 132,
 
+    SEALS = F_SEAL_SHRINK | F_SEAL_GROW,
     LONGEST = 200000,
     PATIENCE_MS = 20000,
 };
@@ -495,10 +496,21 @@ static void test_odd_bell(void)
 
 static int memory_of(off_t size, unsigned seals)
 {
-    int fd = qemu_memfd_create("test", size, false, 0, F_SEAL_GROW, NULL);
+    int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
     g_assert_cmpint(fd, >=, 0);
+    g_assert_cmpint(ftruncate(fd, size), ==, 0);
     g_assert_cmpint(fcntl(fd, F_ADD_SEALS, seals), ==, 0);
+    return fd;
+}
+
+/* Of the right size, with more behind its end. */
+static int memory_with_more(off_t size, off_t more)
+{
+    int fd = memory_of(size, 0);
+
+    g_assert_cmpint(fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, size + more), ==, 0);
+    g_assert_cmpint(fcntl(fd, F_ADD_SEALS, SEALS), ==, 0);
     return fd;
 }
 
@@ -525,7 +537,7 @@ static void refused(int memory, int bell)
 {
     g_assert_null(rnic_shared_ring_open(memory, bell));
     g_assert_cmpint(errno, ==, EPROTO);
-    g_assert_cmpint(fcntl(memory, F_GETFD), ==, -1);
+    expect_closed(memory);
     expect_closed(bell);
 }
 
@@ -533,13 +545,29 @@ static void test_refused(void)
 {
     const off_t page = getpagesize();
 
-    refused(memory_of(page + 256 * KiB, 0), some_bell());  /* could shrink */
-    refused(memory_of(page + 260 * KiB, F_SEAL_SHRINK), some_bell());
-    refused(memory_of(page + 128 * KiB, F_SEAL_SHRINK), some_bell());
-    refused(memory_of(page + 1 * MiB, F_SEAL_SHRINK), some_bell());
-    refused(memory_of(page + 128 * MiB, F_SEAL_SHRINK), some_bell());
-    refused(memory_of(0, F_SEAL_SHRINK), some_bell());
+    refused(memory_of(page + 256 * KiB, F_SEAL_GROW), some_bell());
+    refused(memory_of(page + 256 * KiB, F_SEAL_SHRINK), some_bell());
+    refused(memory_with_more(page + 256 * KiB, 64 * MiB), some_bell());
+    refused(memory_of(page + 260 * KiB, SEALS), some_bell());
+    refused(memory_of(page + 128 * KiB, SEALS), some_bell());
+    refused(memory_of(page + 1 * MiB, SEALS), some_bell());
+    refused(memory_of(page + 128 * MiB, SEALS), some_bell());
+    refused(memory_of(0, SEALS), some_bell());
     refused(g_open("/dev/zero", O_RDWR, 0), some_bell());
+}
+
+static void test_taken(void)
+{
+    const off_t sizes[] = { 256 * KiB, 512 * KiB };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(sizes); i++) {
+        int memory = memory_of(getpagesize() + sizes[i], SEALS);
+        RnicSharedRing *ring = rnic_shared_ring_open(memory, some_bell());
+
+        g_assert_nonnull(ring);
+        expect_closed(memory);
+        rnic_shared_ring_free(ring);
+    }
 }
 
 int main(int argc, char **argv)
@@ -557,5 +585,6 @@ int main(int argc, char **argv)
     g_test_add_func("/rnic/shared-ring/sender-gone", test_sender_gone);
     g_test_add_func("/rnic/shared-ring/odd-bell", test_odd_bell);
     g_test_add_func("/rnic/shared-ring/refused", test_refused);
+    g_test_add_func("/rnic/shared-ring/taken", test_taken);
     return g_test_run();
 }
