@@ -20,6 +20,7 @@
 #include <sys/un.h>
 #include "qapi/error.h"
 #include "qemu/bitmap.h"
+#include "qemu/error-report.h"
 #include "qemu/main-loop.h"
 #include "qemu/module.h"
 #include "qemu/notify.h"
@@ -158,6 +159,55 @@ static int unix_socket_at(int fd, int (*call)(int, const struct sockaddr *,
     return call(fd, (const struct sockaddr *)un, sizeof(*un));
 }
 
+/*
+ * The socket's file itself: those who may write to the directory could have a link
+ * lead anywhere.  For unix_connect_to() only; -1 with errno, as of connect(2).
+ */
+static int unix_open_file(const char *path)
+{
+    int fd = qemu_open_old(path, O_PATH | O_NOFOLLOW);
+    struct stat st;
+
+    if (fd >= 0 && (fstat(fd, &st) < 0 || !S_ISSOCK(st.st_mode))) {
+        close(fd);
+        errno = ECONNREFUSED;
+        return -1;
+    }
+    return fd;
+}
+
+/* As connect(2), to that very file, which only /proc can name. */
+static int unix_connect_to(int fd, int file)
+{
+    struct sockaddr_un un = { .sun_family = AF_UNIX };
+
+    snprintf(un.sun_path, sizeof(un.sun_path), "/proc/self/fd/%d", file);
+    if (unix_socket_at(fd, connect, &un) == 0) {
+        return 0;
+    }
+    if (errno == ENOENT) {
+        error_report_once("rnic: the UNIX fabric cannot connect without /proc");
+        errno = ENOSYS;
+    }
+    return -1;
+}
+
+/* As connect(2), without following a link. */
+static int unix_connect_named(int fd, const struct sockaddr_un *un)
+{
+    int file = unix_open_file(un->sun_path);
+    int result, error;
+
+    if (file < 0) {
+        return -1;
+    }
+    result = unix_connect_to(fd, file);
+    error = errno;
+    close(file);
+    errno = error;
+    return result;
+}
+
 /* ---------------------------------------------------------------- dial */
 
 static bool unix_is_reachable(const RnicAddr *addr)
@@ -258,7 +308,7 @@ static void unix_dial_attempt(void *opaque)
 {
     UnixDial *d = opaque;
 
-    if (unix_socket_at(d->dial.fd, connect, &d->to) == 0) {
+    if (unix_connect_named(d->dial.fd, &d->to) == 0) {
         unix_dial_connected(d);
     } else if (errno == EAGAIN || errno == EINTR) {
         /* TCP would try again, too; the caller knows for how long. */
@@ -359,19 +409,19 @@ static int unix_lock_directory(RnicFabricUnix *u)
  */
 static bool unix_is_stale(const struct sockaddr_un *un)
 {
-    struct stat st;
+    int file = unix_open_file(un->sun_path);
     bool stale;
     int fd;
 
-    if (lstat(un->sun_path, &st) < 0 || !S_ISSOCK(st.st_mode)) {
+    if (file < 0) {
         return false;
     }
     fd = qemu_socket(AF_UNIX, SOCK_DGRAM, 0);
-    stale = fd >= 0 && unix_socket_at(fd, connect, un) < 0 &&
-            errno == ECONNREFUSED;
+    stale = fd >= 0 && unix_connect_to(fd, file) < 0 && errno == ECONNREFUSED;
     if (fd >= 0) {
         close(fd);
     }
+    close(file);
     return stale;
 }
 

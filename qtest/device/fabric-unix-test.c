@@ -595,6 +595,30 @@ static void test_refused(void)
     connection_free(c);
 }
 
+/* Who may write to the directory cannot lead a guest to a socket elsewhere. */
+static void test_link(void)
+{
+    Connection *c = connection_prepare(NULL);
+    g_autofree char *elsewhere = beside("elsewhere");
+    g_autofree char *path = wire_socket_path(2, 7);
+    int listener = new_socket(elsewhere);
+
+    g_assert_cmpint(listen(listener, 5), ==, 0);
+    g_assert_cmpint(fcntl(listener, F_SETFL, O_NONBLOCK), ==, 0);
+    g_assert_cmpint(symlink(elsewhere, path), ==, 0);
+    g_assert_cmpint(connect_status(c, 7), ==, RNIC_CM_REFUSED);
+    g_assert_cmpint(accept(listener, NULL, NULL), ==, -1);
+    g_assert_cmpint(errno, ==, EAGAIN);
+    /* The same socket by its own name. */
+    g_assert_cmpint(g_unlink(path), ==, 0);
+    g_assert_cmpint(g_rename(elsewhere, path), ==, 0);
+    g_assert_cmpuint(try_connect(c, 7), ==, RNIC_ST_OK);
+    c->peer = wire_accept(c->r->qts, listener);
+    wire_mpa_get(c->peer, &c->request);
+    close(listener);
+    connection_free(c);
+}
+
 /* Addresses that no guest can have, and no address at all. */
 static void test_bad_addresses(void)
 {
@@ -837,6 +861,7 @@ int main(int argc, char **argv)
     qtest_add_func("rnic/fabric-unix/bad-names", test_bad_names);
     qtest_add_func("rnic/fabric-unix/ip6", test_ip6);
     qtest_add_func("rnic/fabric-unix/refused", test_refused);
+    qtest_add_func("rnic/fabric-unix/link", test_link);
     qtest_add_func("rnic/fabric-unix/bad-addresses", test_bad_addresses);
     qtest_add_func("rnic/fabric-unix/full-queue", test_full_queue);
     qtest_add_func("rnic/fabric-unix/ends", test_ends);
