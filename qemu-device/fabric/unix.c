@@ -7,7 +7,8 @@
  * A listener's file is there as long as it listens.  A file that a killed QEMU
  * left behind is one where no socket answers; it is replaced.  The directory is
  * locked meanwhile, so that two processes that find the same stale file do not
- * remove each other's.  An end that connects binds the name of its own address,
+ * remove each other's.  Nothing else needs the lock, which everybody who may read
+ * the directory can hold.  An end that connects binds the name of its own address,
  * by which the other end knows it, and removes the file at once: the name stays
  * with the socket.
  *
@@ -407,25 +408,34 @@ static int unix_lock_directory(RnicFabricUnix *u)
  * A socket's file that belongs to no socket.  A socket of another kind cannot
  * connect to a living one, so it does not notice being asked.
  */
-static bool unix_is_stale(const struct sockaddr_un *un)
+static bool unix_is_stale(int file)
 {
-    int file = unix_open_file(un->sun_path);
-    bool stale;
-    int fd;
+    int fd = qemu_socket(AF_UNIX, SOCK_DGRAM, 0);
+    bool stale = fd >= 0 && unix_connect_to(fd, file) < 0 &&
+                 errno == ECONNREFUSED;
 
-    if (file < 0) {
-        return false;
-    }
-    fd = qemu_socket(AF_UNIX, SOCK_DGRAM, 0);
-    stale = fd >= 0 && unix_connect_to(fd, file) < 0 && errno == ECONNREFUSED;
     if (fd >= 0) {
         close(fd);
     }
-    close(file);
     return stale;
 }
 
-static bool unix_bind_or_replace(int fd, const struct sockaddr_un *un)
+/* And it still has its name. */
+static bool unix_remove_stale(int file, const struct sockaddr_un *un)
+{
+    struct stat st, named;
+
+    return file >= 0 && unix_is_stale(file) && fstat(file, &st) == 0 &&
+           lstat(un->sun_path, &named) == 0 && st.st_dev == named.st_dev &&
+           st.st_ino == named.st_ino && unlink(un->sun_path) == 0;
+}
+
+/*
+ * With the directory's lock.  @file may be one that another process is just making,
+ * whose socket cannot be found yet; bind(2) waits for that.  After it, what is stale
+ * stays so, and nobody else removes it.
+ */
+static bool unix_replace(int fd, int file, const struct sockaddr_un *un)
 {
     if (unix_socket_at(fd, bind, un) == 0) {
         return true;
@@ -433,7 +443,7 @@ static bool unix_bind_or_replace(int fd, const struct sockaddr_un *un)
     if (errno != EADDRINUSE) {
         return false;
     }
-    if (!unix_is_stale(un) || unlink(un->sun_path) < 0) {
+    if (!unix_remove_stale(file, un)) {
         errno = EADDRINUSE;
         return false;
     }
@@ -441,13 +451,63 @@ static bool unix_bind_or_replace(int fd, const struct sockaddr_un *un)
     return unix_socket_at(fd, bind, un) == 0;
 }
 
+/* Of a file that is stale, or soon will not be.  False with errno. */
+static bool unix_lock_and_replace(RnicFabricUnix *u, int fd,
+                                  const struct sockaddr_un *un)
+{
+    int lock = unix_lock_directory(u);
+    int file, error;
+    bool ok;
+
+    if (lock < 0) {
+        return false;
+    }
+    file = unix_open_file(un->sun_path);
+    ok = unix_replace(fd, file, un);
+    error = errno;
+    if (file >= 0) {
+        close(file);
+    }
+    close(lock);
+    errno = error;
+    return ok;
+}
+
+static bool unix_looks_stale(const struct sockaddr_un *un)
+{
+    int file = unix_open_file(un->sun_path);
+    bool stale = file >= 0 && unix_is_stale(file);
+
+    if (file >= 0) {
+        close(file);
+    }
+    return stale;
+}
+
+static bool unix_bind_or_replace(RnicFabricUnix *u, int fd,
+                                 const struct sockaddr_un *un)
+{
+    if (unix_socket_at(fd, bind, un) == 0) {
+        return true;
+    }
+    if (errno != EADDRINUSE) {
+        return false;
+    }
+    if (!unix_looks_stale(un)) {
+        errno = EADDRINUSE;
+        return false;
+    }
+    return unix_lock_and_replace(u, fd, un);
+}
+
 /* Who may write to the directory may connect: its group, and all others. */
-static bool unix_set_mode(const char *path, int dir_fd, struct stat *st)
+static bool unix_set_mode(const char *path, const char *dir_path,
+                          struct stat *st)
 {
     mode_t mode = S_IRUSR | S_IWUSR;
     struct stat dir;
 
-    if (fstat(dir_fd, &dir) < 0 || lstat(path, st) < 0) {
+    if (stat(dir_path, &dir) < 0 || lstat(path, st) < 0) {
         return false;
     }
     if ((dir.st_mode & S_IWGRP) &&
@@ -462,15 +522,15 @@ static bool unix_set_mode(const char *path, int dir_fd, struct stat *st)
 }
 
 /* False with errno.  The file is removed again if it is of no use. */
-static bool unix_listen_at(UnixListener *l, int fd, int dir_fd,
+static bool unix_listen_at(RnicFabricUnix *u, UnixListener *l, int fd,
                            unsigned backlog)
 {
     struct stat st;
 
-    if (!unix_bind_or_replace(fd, &l->address)) {
+    if (!unix_bind_or_replace(u, fd, &l->address)) {
         return false;
     }
-    if (!unix_set_mode(l->address.sun_path, dir_fd, &st) ||
+    if (!unix_set_mode(l->address.sun_path, u->dir, &st) ||
         listen(fd, backlog) < 0) {
         int error = errno;
 
@@ -488,22 +548,11 @@ static int unix_new_listening(RnicFabricUnix *u, UnixListener *l,
                               unsigned backlog)
 {
     int fd = rnic_fabric_socket(AF_UNIX);
-    int dir_fd, error;
 
-    if (fd < 0) {
-        return -1;
-    }
-    dir_fd = unix_lock_directory(u);
-    if (dir_fd >= 0 && unix_listen_at(l, fd, dir_fd, backlog)) {
-        close(dir_fd);
+    if (fd < 0 || unix_listen_at(u, l, fd, backlog)) {
         return fd;
     }
-    error = errno;
-    if (dir_fd >= 0) {
-        close(dir_fd);
-    }
     rnic_unix_close(fd);
-    errno = error;
     return -1;
 }
 

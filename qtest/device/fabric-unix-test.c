@@ -220,16 +220,40 @@ static void test_in_use(void)
     connection_free(c);
 }
 
+/* The file of a listener that is no more. */
+static void leave_stale_file(uint16_t port)
+{
+    g_autofree char *path = wire_socket_path(1, port);
+
+    close(new_socket(path));
+}
+
 /* Somebody else is replacing a file: a wait that ends. */
 static void test_locked(void)
 {
     Connection *c = connection_prepare(NULL);
     int fd = open(wire_directory(), O_RDONLY | O_DIRECTORY);
 
+    leave_stale_file(7);
     g_assert_cmpint(flock(fd, LOCK_EX), ==, 0);
     g_assert_cmpuint(try_listen(c, 7), ==, RNIC_ST_FABRIC_ERROR);
     g_assert_cmpint(flock(fd, LOCK_UN), ==, 0);
     listen_at(c, 7);
+    close(fd);
+    connection_free(c);
+}
+
+/* Who may read the directory may hold its lock: nothing else waits for that. */
+static void test_lock_of_a_reader(void)
+{
+    Connection *c = connection_prepare(NULL);
+    int fd = open(wire_directory(), O_RDONLY | O_DIRECTORY);
+    g_autofree char *path = wire_socket_path(1, 7);
+
+    g_assert_cmpint(flock(fd, LOCK_EX), ==, 0);
+    listen_at(c, 7);
+    g_assert_cmphex(mode_of(path), ==, 0600);
+    g_assert_cmpuint(try_listen(c, 7), ==, RNIC_ST_ADDRESS_IN_USE);
     close(fd);
     connection_free(c);
 }
@@ -264,6 +288,7 @@ static uint16_t listen_beside_another(Connection *c, uint16_t port)
     struct rnic_admin_cqe cqe;
     int lock = hold_lock();
 
+    leave_stale_file(port);
     rnic_admin_fill(c->r, &listen);
     rnic_admin_fill(c->r, &nop);
     rnic_admin_tail(c->r);
@@ -293,13 +318,58 @@ static void test_listen_waits_without_the_main_loop(void)
     connection_free(c);
 }
 
+/* Two find the same stale file: one of them has the address then. */
+static void test_replaced_by_two(void)
+{
+    enum { ROUNDS = 100 };
+    Connection *c[2] = { connection_prepare(NULL), connection_prepare(NULL) };
+    g_autofree char *path = wire_socket_path(1, 7);
+
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        struct rnic_admin_sqe listen[2];
+        struct rnic_admin_cqe cqe;
+        unsigned winner = 2;
+        int fd;
+
+        leave_stale_file(7);
+        for (unsigned i = 0; i < 2; i++) {
+            listen[i] = listen_command(7);
+            rnic_admin_fill(c[i]->r, &listen[i]);
+        }
+        for (unsigned i = 0; i < 2; i++) {
+            rnic_admin_tail(c[(i + round) % 2]->r);
+        }
+        for (unsigned i = 0; i < 2; i++) {
+            rnic_admin_completion(c[i]->r, &cqe);
+            if (le16_to_cpu(cqe.status) == RNIC_ST_OK) {
+                g_assert_cmpuint(winner, ==, 2);
+                winner = i;
+                continue;
+            }
+            g_assert_cmpuint(le16_to_cpu(cqe.status), ==,
+                             RNIC_ST_ADDRESS_IN_USE);
+        }
+        g_assert_cmpuint(winner, <, 2);
+        fd = new_socket(NULL);
+        connect_socket(fd, path);
+        close(fd);
+        rnic_reset(c[winner]->r);
+        rnic_up(c[winner]->r);
+        g_assert_false(exists(path));
+    }
+    connection_free(c[1]);
+    connection_free(c[0]);
+}
+
 /* The device is reset meanwhile: the command is forgotten. */
 static void test_listen_waits_at_reset(void)
 {
     Connection *c = connection_prepare(NULL);
     struct rnic_admin_sqe listen = listen_command(7);
+    g_autofree char *path = wire_socket_path(1, 7);
     int lock = hold_lock();
 
+    leave_stale_file(7);
     rnic_admin_fill(c->r, &listen);
     rnic_admin_tail(c->r);
     rnic_settle_fast(c->r);
@@ -307,6 +377,8 @@ static void test_listen_waits_at_reset(void)
     close(lock);
     g_usleep(200 * 1000);
     rnic_assert_alive(c->r);
+    /* Not replaced. */
+    g_assert_cmpint(g_unlink(path), ==, 0);
     g_assert_cmpuint(files_in_directory(), ==, 0);
     connection_free(c);
 }
@@ -849,6 +921,8 @@ int main(int argc, char **argv)
     qtest_add_func("rnic/fabric-unix/stale", test_stale);
     qtest_add_func("rnic/fabric-unix/in-use", test_in_use);
     qtest_add_func("rnic/fabric-unix/locked", test_locked);
+    qtest_add_func("rnic/fabric-unix/lock-of-a-reader", test_lock_of_a_reader);
+    qtest_add_func("rnic/fabric-unix/replaced-by-two", test_replaced_by_two);
     qtest_add_func("rnic/fabric-unix/listen-waits-without-the-main-loop",
                    test_listen_waits_without_the_main_loop);
     qtest_add_func("rnic/fabric-unix/listen-waits-at-reset",
