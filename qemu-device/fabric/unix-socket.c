@@ -14,8 +14,15 @@
 
 enum {
     CLOSERS = 4,
-    MESSAGE_MAX = 253,          /* descriptors that the kernel lets one carry */
+    MESSAGE_MAX = 254,          /* descriptors: what a message can carry, and one
+                                 * of the process that sent it */
+    SENDER_MAX = 1024,          /* octets of what else is said of that process */
 };
+
+/* Linux 6.5 */
+#ifndef SCM_PIDFD
+#define SCM_PIDFD 4
+#endif
 
 static struct {
     bool started;               /* the main loop's */
@@ -82,16 +89,44 @@ void rnic_unix_discard(const int *fds, size_t count)
     }
 }
 
-/* The descriptors that have come with octets. */
+/*
+ * What has come with octets.  A bell is the peer's socket as well, which can have
+ * the kernel add the sending process to them.
+ */
 typedef struct Arrival {
     union {
         struct cmsghdr header;
-        char space[CMSG_SPACE(MESSAGE_MAX * sizeof(int))];
+        char space[CMSG_SPACE(MESSAGE_MAX * sizeof(int)) + SENDER_MAX];
     } control;
-    const int *fds;
+    int fds[MESSAGE_MAX];
     size_t count;
     bool cut;                   /* there were more */
 } Arrival;
+
+static void arrival_add(Arrival *a, struct cmsghdr *header)
+{
+    size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    const int *fds = (const int *)CMSG_DATA(header);
+
+    if (header->cmsg_level != SOL_SOCKET ||
+        (header->cmsg_type != SCM_RIGHTS && header->cmsg_type != SCM_PIDFD)) {
+        return;
+    }
+    for (size_t i = 0; i < count && a->count < MESSAGE_MAX; i++) {
+        if (fds[i] >= 0) {      /* else: of a process that is gone */
+            a->fds[a->count++] = fds[i];
+        }
+    }
+}
+
+/* Octets for so many descriptors; for all there can be, and what else comes. */
+static size_t arrival_space(const Arrival *a, size_t room)
+{
+    if (room == MESSAGE_MAX) {
+        return sizeof(a->control);
+    }
+    return room ? CMSG_LEN(room * sizeof(int)) : 0;
+}
 
 /* As recvmsg() without waiting, with room for so many descriptors. */
 static ssize_t arrival_receive(Arrival *a, int fd, const struct iovec *iov,
@@ -101,19 +136,16 @@ static ssize_t arrival_receive(Arrival *a, int fd, const struct iovec *iov,
         .msg_iov = (struct iovec *)iov,
         .msg_iovlen = niov,
         .msg_control = &a->control,
-        .msg_controllen = room ? CMSG_LEN(room * sizeof(int)) : 0,
+        .msg_controllen = arrival_space(a, room),
     };
     ssize_t n = RETRY_ON_EINTR(recvmsg(fd, &msg, flags | MSG_DONTWAIT |
                                                  MSG_CMSG_CLOEXEC));
     struct cmsghdr *header = n >= 0 ? CMSG_FIRSTHDR(&msg) : NULL;
 
-    a->fds = NULL;
     a->count = 0;
     a->cut = n >= 0 && (msg.msg_flags & MSG_CTRUNC);
-    if (header && header->cmsg_level == SOL_SOCKET &&
-        header->cmsg_type == SCM_RIGHTS) {
-        a->fds = (const int *)CMSG_DATA(header);
-        a->count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (; header; header = CMSG_NXTHDR(&msg, header)) {
+        arrival_add(a, header);
     }
     return n;
 }

@@ -14,6 +14,10 @@
 #include "hw/rnic/fabric/descriptors.h"
 #include "hw/rnic/fabric/unix-socket.h"
 
+#ifndef SO_PASSPIDFD
+#define SO_PASSPIDFD 76
+#endif
+
 enum {
     OPEN_FILES = 1024,
     LIMIT = OPEN_FILES / 2,     /* of all fabrics */
@@ -170,6 +174,56 @@ static void test_receive(void)
     check_too_many(MESSAGE_MAX, 2);
 }
 
+/*
+ * The bell of a ring is the peer's socket too: it decides what comes with the
+ * octets, before the descriptors or behind them.
+ */
+static void check_with_sender(int option, size_t max)
+{
+    const int one = 1;
+    int ends[2], file;
+
+    new_sockets(ends);
+    if (setsockopt(ends[1], SOL_SOCKET, option, &one, sizeof(one)) < 0) {
+        g_test_message("this kernel has no socket option %d", option);
+    }
+    file = send_files(ends[0], "x", 1);
+    if (max && option == SO_PASSCRED) {
+        expect_octets(ends[1], "x", 1);
+    } else {
+        expect_error(ends[1], max, EPROTO);
+    }
+    expect_closed(file);
+    close(ends[0]);
+    close(ends[1]);
+}
+
+static unsigned open_files(void)
+{
+    GDir *dir = g_dir_open("/proc/self/fd", 0, NULL);
+    unsigned n = 0;
+
+    g_assert_nonnull(dir);
+    while (g_dir_read_name(dir)) {
+        n++;
+    }
+    g_dir_close(dir);
+    return n;
+}
+
+static void test_with_sender(void)
+{
+    const unsigned before = open_files();
+
+    check_with_sender(SO_PASSCRED, 0);
+    check_with_sender(SO_PASSCRED, 2);
+    check_with_sender(SO_PASSPIDFD, 0);
+    for (unsigned ms = 0; open_files() > before; ms++) {
+        g_assert_cmpuint(ms, <, PATIENCE_MS);
+        g_usleep(1000);
+    }
+}
+
 /* There is no room for a message's descriptors, but for a few. */
 static void test_little_room(void)
 {
@@ -293,6 +347,7 @@ int main(int argc, char **argv)
     g_assert_cmpint(setrlimit(RLIMIT_NOFILE, &files), ==, 0);
     rnic_unix_closers_start();
     g_test_add_func("/rnic/unix-socket/receive", test_receive);
+    g_test_add_func("/rnic/unix-socket/with-sender", test_with_sender);
     g_test_add_func("/rnic/unix-socket/little-room", test_little_room);
     g_test_add_func("/rnic/unix-socket/no-room", test_no_room);
     g_test_add_func("/rnic/unix-socket/does-not-wait", test_does_not_wait);
