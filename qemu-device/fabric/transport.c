@@ -85,17 +85,6 @@ void rnic_transport_tap_shut_down(RnicTransport *t)
     t->tap->ops->ended(t->tap, true, 0);
 }
 
-/* Without a place the tap began to look in between, and does not know where it is. */
-void rnic_transport_tap_committed(RnicTransport *t, size_t len)
-{
-    struct iovec frame = { t->tap->reserved, len };
-
-    if (frame.iov_base) {
-        t->tap->reserved = NULL;
-        t->tap->ops->octets(t->tap, true, &frame, 1, len);
-    }
-}
-
 /* ---------------------------------------------------------------- handlers */
 
 static void transport_more(void *opaque)

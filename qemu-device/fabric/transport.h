@@ -68,7 +68,6 @@ typedef struct RnicTransportTapOps {
 /* The first member of each tap's own structure. */
 struct RnicTransportTap {
     const RnicTransportTapOps *ops;
-    void *reserved;             /* the transport's: where octets will be put */
 };
 
 /* The first member of each transport's own structure, of g_new0(). */
@@ -98,13 +97,12 @@ static inline bool rnic_transport_tapped(const RnicTransport *t)
     return unlikely(qatomic_read(&t->tapped));
 }
 
-/* What readv() and writev() have returned, shutdown() and commit() have done. */
+/* What readv() and writev() have returned, shutdown() has done. */
 void rnic_transport_tap_read(RnicTransport *t, const struct iovec *iov,
                              size_t count, ssize_t got);
 void rnic_transport_tap_written(RnicTransport *t, const struct iovec *iov,
                                 size_t count, ssize_t taken);
 void rnic_transport_tap_shut_down(RnicTransport *t);
-void rnic_transport_tap_committed(RnicTransport *t, size_t len);
 
 /*
  * Octets read into @iov; 0: the peer has ended its direction; -1 with errno:
@@ -214,23 +212,17 @@ static inline void rnic_transport_cork(RnicTransport *t, bool corked)
 /*
  * Where the stream's next @len octets go, for the caller to put them there
  * without another copy; NULL: only by writing.  Then that they are there: the
- * peer is told when the transport is uncorked or written to next.
+ * peer is told when the transport is uncorked or written to next.  The place may be
+ * memory that the peer writes to as well, so a tap could not trust what it reads there.
  */
 static inline void *rnic_transport_reserve(RnicTransport *t, size_t len)
 {
-    void *place = t->ops->reserve ? t->ops->reserve(t, len) : NULL;
-
-    if (rnic_transport_tapped(t)) {
-        t->tap->reserved = place;
-    }
-    return place;
+    return t->ops->reserve && !rnic_transport_tapped(t)
+           ? t->ops->reserve(t, len) : NULL;
 }
 
 static inline void rnic_transport_commit(RnicTransport *t, size_t len)
 {
-    if (rnic_transport_tapped(t)) {
-        rnic_transport_tap_committed(t, len);
-    }
     t->ops->commit(t, len);
 }
 

@@ -13,6 +13,7 @@
 #include <glib-unix.h>
 #include <glib/gstdio.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 
 #include "tests/qtest/rnic/lib/capture-file.h"
 #include "tests/qtest/rnic/lib/certificates.h"
@@ -1156,6 +1157,92 @@ static void test_own_addresses(void)
     capture_free(&capture);
 }
 
+/* ------------------------------------------------------------ shared memory */
+
+enum { REWRITTEN = 0x5a, REWRITTEN_AT_ONCE = 256 };
+
+/* A process that writes to the ring where the device's next octets are being put. */
+static pid_t start_rewriting(const WireRing *ring)
+{
+    pid_t parent = getpid(), child = fork();
+
+    g_assert_cmpint(child, >=, 0);
+    while (!child && getppid() == parent) {
+        uint32_t head = wire_ring_word(ring, WIRE_RING_HEAD);
+        uint32_t at = QEMU_ALIGN_UP(head, REWRITTEN_AT_ONCE);
+
+        for (; at - head < LARGE / 4; at += REWRITTEN_AT_ONCE) {
+            memset(ring->octets + at % ring->size, REWRITTEN,
+                   REWRITTEN_AT_ONCE);
+        }
+    }
+    if (!child) {
+        _exit(0);
+    }
+    return child;
+}
+
+static void stop_rewriting(pid_t child)
+{
+    g_assert_cmpint(kill(child, SIGKILL), ==, 0);
+    g_assert_cmpint(waitpid(child, NULL, 0), ==, child);
+}
+
+/* Writes of zeros that the peer takes from the ring without a look. */
+static void write_to_ring(Connection *c, unsigned count)
+{
+    g_autofree uint8_t *octets = g_malloc0(ROOM);
+    struct rnic_cqe cqe;
+    unsigned done = 0;
+
+    connection_fill(c, 0, octets, LARGE);
+    for (unsigned i = 0; i < count; i++) {
+        connection_post(c, RNIC_SQ_RDMA_WRITE, i, 0, LARGE);
+    }
+    while (done < count) {
+        while (wire_ring_get(c->peer->ring_in, octets, ROOM)) {
+            /* until it is empty */
+        }
+        if (rnic_cq_poll(c->r, &c->send_cq, &cqe)) {
+            g_assert_cmpuint(cqe.status, ==, RNIC_WC_SUCCESS);
+            done++;
+        }
+    }
+}
+
+/* The file has what the device sends, whatever the peer makes of their memory. */
+static void test_rewritten_ring(void)
+{
+    enum { COUNT = 30 };
+    Capture capture = capture_new();
+    g_autofree char *properties = capturing(&capture, ",capture-rate=0");
+    Connection *c = connection_new(&(ConnectionOptions) {
+        .properties = properties, .sq_depth = 256 });
+    uint8_t rewritten[64];
+    CaptureStream *sent;
+    CaptureFile *file;
+    pid_t child;
+
+    while (!c->peer->ring_in) {
+        write_out(c, LARGE);
+    }
+    child = start_rewriting(c->peer->ring_in);
+    write_to_ring(c, COUNT);
+    stop_rewriting(child);
+    set_file(c->r, "");
+    file = capture_file_read(capture.path);
+    sent = capture_stream(file, true);
+    g_assert_cmpuint(file->dropped, ==, 0);
+    g_assert_cmpuint(sent->octets->len, >, (COUNT - 2) * LARGE);
+    memset(rewritten, REWRITTEN, sizeof(rewritten));
+    g_assert_null(memmem(sent->octets->data, sent->octets->len, rewritten,
+                         sizeof(rewritten)));
+    capture_stream_free(sent);
+    capture_file_free(file);
+    connection_free(c);
+    capture_free(&capture);
+}
+
 /* ------------------------------------------------------------- LLP streams */
 
 #define MESSAGE "from here on it is iWARP"
@@ -1489,6 +1576,9 @@ int main(int argc, char **argv)
     qtest_add_func("/rnic/capture/two-of-one-device", test_two_of_one_device);
     if (wire_directory()) {     /* TCP gives no peer these addresses */
         qtest_add_func("/rnic/capture/own-addresses", test_own_addresses);
+    }
+    if (g_strcmp0(g_getenv("RNIC_TEST_FABRIC"), "unix-rings") == 0) {
+        qtest_add_func("/rnic/capture/rewritten-ring", test_rewritten_ring);
     }
     qtest_add_func("/rnic/capture/llp-stream", test_llp_stream);
     qtest_add_func("/rnic/capture/llp-stream-later", test_llp_stream_later);
