@@ -265,6 +265,8 @@ static void enter_terminate(RnicQp *qp, enum rnic_async_event event,
     rnic_receive_wait_end(qp);
     keep_terminate(qp, error, 1);
     stage_terminate(qp, error);
+    /* What arrives is discarded: nobody knows any more where an FPDU begins. */
+    iwarp_rx_reject(&qp->stream->rx, error->term);
     qp_set_state(qp, RNIC_QPS_TERMINATE);
     qp->quiet_error = !event;
     qp->flushing = true;

@@ -481,6 +481,42 @@ static void test_begins_in_an_fpdu(void)
     capture_free(&capture);
 }
 
+/*
+ * The device has terminated the stream and does not look at what comes: it does not know
+ * where an FPDU begins, and nothing that the peer sends then is in the file.
+ */
+static void test_begins_in_terminate(void)
+{
+    Capture capture = capture_new();
+    Connection *c = connection_new(&(ConnectionOptions) {
+        .properties = ",id=nic" });
+    g_autofree uint8_t *fpdu = g_malloc(WIRE_MAX_FPDU);
+    size_t length = encode_write(c, 9000, fpdu);
+    CaptureStream *received;
+    CaptureFile *file;
+
+    send_in(c, 10);
+    g_assert_cmpuint(rnic_modify_qp_state(c->r, &c->qp, RNIC_QPS_TERMINATE), ==,
+                     RNIC_ST_OK);
+    wire_put(c->peer, fpdu, 5000);
+    rnic_settle(c->r);
+    set_file(c->r, capture.path);
+    wire_put(c->peer, fpdu + 5000, length - 5000);
+    wire_put(c->peer, fpdu, length);
+    wire_shutdown(c->peer);
+    rnic_wait_qp_state(c->r, &c->qp, RNIC_QPS_ERROR);
+    set_file(c->r, "");
+    file = capture_file_read(capture.path);
+    received = capture_stream(file, false);
+    g_assert_cmpuint(received->octets->len, ==,
+                     START_UP_HEAD + lduw_be_p(capture.put->data + 18));
+    g_assert_cmpuint(received->fins, ==, 1);
+    capture_stream_free(received);
+    capture_file_free(file);
+    connection_free(c);
+    capture_free(&capture);
+}
+
 /* ------------------------------------------------------------ how much of it */
 
 static void test_snaplen(void)
@@ -1560,6 +1596,8 @@ int main(int argc, char **argv)
     qtest_add_func("/rnic/capture/begins-later-markers",
                    test_begins_later_markers);
     qtest_add_func("/rnic/capture/begins-in-an-fpdu", test_begins_in_an_fpdu);
+    qtest_add_func("/rnic/capture/begins-in-terminate",
+                   test_begins_in_terminate);
     qtest_add_func("/rnic/capture/snaplen", test_snaplen);
     qtest_add_func("/rnic/capture/rate", test_rate);
     qtest_add_func("/rnic/capture/ring", test_ring);
