@@ -691,14 +691,19 @@ gboolean rnic_tap_equal(gconstpointer a, gconstpointer b)
 /*
  * A connection of the device with itself is captured at the end that came first.  One
  * of its ends has dialed.  A peer of the UNIX fabric may take the device's own addresses:
- * two connections that it has made are no twins.
+ * two connections that it has made are no twins, nor is one that comes when a connection
+ * has both of its ends.
  */
-static bool tap_has_twin(const RnicTap *tap)
+static bool tap_is_twin(const RnicTap *tap)
 {
-    RnicTap other = { .end = { tap->end[1], tap->end[0] } };
-    const RnicTap *twin = g_hash_table_lookup(tap->capture->by_ends, &other);
+    RnicTap ends = { .end = { tap->end[1], tap->end[0] } };
+    RnicTap *other = g_hash_table_lookup(tap->capture->by_ends, &ends);
 
-    return twin && twin->initiator != tap->initiator;
+    if (!other || other->has_twin || other->initiator == tap->initiator) {
+        return false;
+    }
+    other->has_twin = true;
+    return true;
 }
 
 static RnicTap *tap_new(RnicState *s, RnicTransport *t, const RnicAddr *local,
@@ -721,7 +726,7 @@ static void tap_add(RnicTap *tap)
 {
     RnicCapture *c = tap->capture;
 
-    tap->twin = !tap->loop && tap_has_twin(tap);
+    tap->twin = !tap->loop && tap_is_twin(tap);
     for (int sent = 0; sent < 2; sent++) {
         RnicTapWay *way = &tap->way[sent];
 

@@ -61,7 +61,8 @@ typedef struct RnicTap {
     bool loop;                  /* what is received is what was sent */
     bool streaming;             /* an LLP stream: no start-up, no FPDUs yet */
     size_t raw_left;            /* octets to be sent before FPDUs begin */
-    bool twin;                  /* the connection's other end has a tap, too */
+    bool twin;                  /* the connection's other end had a tap before */
+    bool has_twin;              /* that end: the twin has come */
     bool broken;
     bool old;                   /* there are octets that no tap has seen */
     bool announced;             /* in the file of this epoch: */

@@ -1080,8 +1080,8 @@ static void test_own_peer(void)
     capture_free(&capture);
 }
 
-/* @a connects to @b, of the same device. */
-static void connect_to_itself(Connection *a, Connection *b)
+/* @a connects to @b, of the same device, which still listens.  Returns the request. */
+static struct rnic_cm_event connect_to_itself(Connection *a, Connection *b)
 {
     uint16_t port = wire_free_port(1);
     struct rnic_cm_event event;
@@ -1096,6 +1096,7 @@ static void connect_to_itself(Connection *a, Connection *b)
                                      1, 1, 1, NULL, 0), ==, RNIC_ST_OK);
     rnic_wait_qp_state(a->r, &a->qp, RNIC_QPS_RTS);
     rnic_wait_qp_state(a->r, &b->qp, RNIC_QPS_RTS);
+    return event;
 }
 
 /* Two queue pairs of one device: one connection, both directions once. */
@@ -1190,6 +1191,39 @@ static void test_own_addresses(void)
     wire_close(peers[0]);
     wire_close(peers[1]);
     rnic_quit(r);
+    capture_free(&capture);
+}
+
+/*
+ * A peer with the addresses of a connection that the device has with itself, and has both
+ * ends of: it is one more connection.
+ */
+static void test_addresses_of_twins(void)
+{
+    Capture capture = capture_new();
+    g_autofree char *properties = capturing(&capture, "");
+    Connection *a = connection_prepare(&(ConnectionOptions) {
+        .properties = properties });
+    Connection *b = connection_prepare_second(a, NULL);
+    WireMpa request = wire_mpa_request();
+    struct rnic_cm_event event = connect_to_itself(a, b);
+    WirePeer *peer;
+    CaptureFile *file;
+
+    connection_drain_events(a);
+    peer = connect_as(a->r, capture.directory, 1,
+                      be16_to_cpu(event.remote.port),
+                      be16_to_cpu(event.local.port));
+    wire_mpa_put(peer, &request);
+    rnic_expect_cm(a->r, RNIC_CM_CONNECT_REQUEST);
+    set_file(a->r, "");
+    file = capture_file_read(capture.path);
+    g_assert_cmpuint(capture_comments(file, "this device connects") +
+                     capture_comments(file, "the peer connects"), ==, 2);
+    capture_file_free(file);
+    wire_close(peer);
+    connection_free_second(b);
+    connection_free(a);
     capture_free(&capture);
 }
 
@@ -1614,6 +1648,8 @@ int main(int argc, char **argv)
     qtest_add_func("/rnic/capture/two-of-one-device", test_two_of_one_device);
     if (wire_directory()) {     /* TCP gives no peer these addresses */
         qtest_add_func("/rnic/capture/own-addresses", test_own_addresses);
+        qtest_add_func("/rnic/capture/addresses-of-twins",
+                       test_addresses_of_twins);
     }
     if (g_strcmp0(g_getenv("RNIC_TEST_FABRIC"), "unix-rings") == 0) {
         qtest_add_func("/rnic/capture/rewritten-ring", test_rewritten_ring);
