@@ -703,6 +703,9 @@ enum rnic_admin_status rnic_llp_modify_qp(RnicAdminRequest *q)
         !q->sqe.modify_qp.llp_stream) {
         return rnic_qp_modify(q);
     }
-    return rnic_accepted(q->s, RNIC_FEATURE_LLP_STREAM)
-           ? modify_with_stream(q) : RNIC_ST_RESERVED_NOT_ZERO;
+    if (rnic_accepted(q->s, RNIC_FEATURE_LLP_STREAM)) {
+        return modify_with_stream(q);
+    }
+    return q->sqe.modify_qp.llp_stream ? RNIC_ST_UNSUPPORTED
+                                       : RNIC_ST_RESERVED_NOT_ZERO;
 }

@@ -1185,11 +1185,11 @@ static void test_not_accepted(void)
     }
     g_assert_cmpuint(llp_try_listen(c->r, wire_free_port(1), 7, 8, NULL), ==,
                      RNIC_ST_UNSUPPORTED);
-    for (uint32_t stream = 0; stream < 2; stream++) {
-        g_assert_cmpuint(llp_try_adopt(c->r, &c->qp, stream, ANSWER, 8), ==,
-                         RNIC_ST_RESERVED_NOT_ZERO);
+    for (uint32_t length = 0; length <= 8; length += 8) {
+        g_assert_cmpuint(llp_try_adopt(c->r, &c->qp, 1, ANSWER, length), ==,
+                         RNIC_ST_UNSUPPORTED);
     }
-    g_assert_cmpuint(llp_try_adopt(c->r, &c->qp, 1, NULL, 0), ==,
+    g_assert_cmpuint(llp_try_adopt(c->r, &c->qp, 0, ANSWER, 8), ==,
                      RNIC_ST_RESERVED_NOT_ZERO);
     /* Also where only an attribute changes. */
     sqe = rnic_command(RNIC_ADMIN_MODIFY_QP);
@@ -1197,8 +1197,7 @@ static void test_not_accepted(void)
     sqe.modify_qp.mask = cpu_to_le32(RNIC_QP_MODIFY_ORD);
     sqe.modify_qp.ord = cpu_to_le16(1);
     sqe.modify_qp.llp_stream = cpu_to_le32(1);
-    g_assert_cmpuint(rnic_admin(c->r, &sqe, NULL), ==,
-                     RNIC_ST_RESERVED_NOT_ZERO);
+    g_assert_cmpuint(rnic_admin(c->r, &sqe, NULL), ==, RNIC_ST_UNSUPPORTED);
     g_assert_cmpuint(le16_to_cpu(rnic_query_qp(c->r, &c->qp).ord), ==, 4);
     connection_free(c);
 }
