@@ -211,11 +211,14 @@ static const AdminCommand commands[] = {
         .reserved = { RESERVED(llp_close.reserved) } },
     [RNIC_ADMIN_CREATE_ETH_QUEUE] = {
         NO_RESULT(rnic_ethernet_create_queue, eth_queue), PAGE_LIST(eth_queue),
+        .needs = RNIC_FEATURE_ETHERNET,
         .reserved = { RESERVED(eth_queue.reserved) } },
     [RNIC_ADMIN_DESTROY_ETH_QUEUE] = {
-        NO_RESULT(rnic_ethernet_destroy_queue, eth_queue) },
+        NO_RESULT(rnic_ethernet_destroy_queue, eth_queue),
+        .needs = RNIC_FEATURE_ETHERNET },
     [RNIC_ADMIN_SET_RX_MODE] = {
-        NO_RESULT(rnic_ethernet_set_rx_mode, rx_mode), .bulk = true },
+        NO_RESULT(rnic_ethernet_set_rx_mode, rx_mode), .bulk = true,
+        .needs = RNIC_FEATURE_ETHERNET },
 };
 
 static bool admin_implemented(const AdminCommand *command)

@@ -402,9 +402,6 @@ static enum rnic_admin_status eth_check_create(RnicState *s,
     uint32_t number = le32_to_cpu(sqe->eth_queue.queue);
     uint32_t depth = le32_to_cpu(sqe->eth_queue.depth);
 
-    if (!s->ethernet) {
-        return RNIC_ST_UNSUPPORTED;
-    }
     if (sqe->eth_queue.reserved) {
         return RNIC_ST_RESERVED_NOT_ZERO;
     }
@@ -474,9 +471,6 @@ rnic_ethernet_destroy_queue(RnicState *s, const struct rnic_admin_sqe *sqe)
     const size_t rest = offsetof(typeof(sqe->eth_queue), vector);
     EthQueue *q = eth_find_queue(s, le32_to_cpu(sqe->eth_queue.queue));
 
-    if (!s->ethernet) {
-        return RNIC_ST_UNSUPPORTED;
-    }
     if (!buffer_is_zero((const uint8_t *)&sqe->eth_queue + rest,
                         sizeof(sqe->eth_queue) - rest)) {
         return RNIC_ST_RESERVED_NOT_ZERO;
@@ -497,9 +491,6 @@ rnic_ethernet_set_rx_mode(RnicState *s, const struct rnic_admin_sqe *sqe)
     uint8_t list[RNIC_RX_MAX_ADDRESSES][ETH_ALEN];
     enum rnic_admin_status status;
 
-    if (!e) {
-        return RNIC_ST_UNSUPPORTED;
-    }
     if ((mode & ~RX_MODES) || count > RNIC_RX_MAX_ADDRESSES ||
         ((mode & RNIC_RX_LISTED_ONLY) &&
          !rnic_accepted(s, RNIC_FEATURE_UNICAST_LIST))) {

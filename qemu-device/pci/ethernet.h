@@ -27,7 +27,8 @@ bool rnic_ethernet_link_up(const RnicState *s);
 void rnic_ethernet_kick(RnicState *s, uint32_t queue);
 void rnic_ethernet_arm(RnicState *s, uint32_t queue);
 
-/* Admin commands; the statuses are those of the manual. */
+/* Admin commands of a driver that has accepted RNIC_FEATURE_ETHERNET, so there is a
+ * netdev; the statuses are those of the manual. */
 enum rnic_admin_status
 rnic_ethernet_create_queue(RnicState *s, const struct rnic_admin_sqe *sqe);
 enum rnic_admin_status

@@ -10,9 +10,10 @@
 #include "tests/qtest/rnic/lib/connection.h"
 #include "tests/qtest/rnic/lib/stags.h"
 
+/* Of a device that offers all. */
 static Rnic *up_without(uint64_t feature)
 {
-    Rnic *r = rnic_boot(NULL, NULL);
+    Rnic *r = rnic_boot(",netdev=net0", "-netdev hubport,id=net0,hubid=0");
     uint64_t offered = rnic_features(r);
 
     g_assert_cmphex(offered & feature, ==, feature);
@@ -41,6 +42,9 @@ static const struct {
     { RNIC_ADMIN_LLP_SEND, RNIC_FEATURE_LLP_STREAM },
     { RNIC_ADMIN_LLP_RECEIVE, RNIC_FEATURE_LLP_STREAM },
     { RNIC_ADMIN_LLP_CLOSE, RNIC_FEATURE_LLP_STREAM },
+    { RNIC_ADMIN_CREATE_ETH_QUEUE, RNIC_FEATURE_ETHERNET },
+    { RNIC_ADMIN_DESTROY_ETH_QUEUE, RNIC_FEATURE_ETHERNET },
+    { RNIC_ADMIN_SET_RX_MODE, RNIC_FEATURE_ETHERNET },
 };
 
 /* Without it UNSUPPORTED, whatever the arguments; with it, another answer. */
