@@ -250,7 +250,8 @@ void rnic_qp_set_read_resources(RnicQp *qp, uint16_t ird, uint16_t ord);
  * none, a CQE tells of it. */
 void rnic_qp_stream_error(RnicQp *qp, enum rnic_async_event event,
                           const IwarpError *error);
-/* The same without an incoming message to show. */
+/* The same without an incoming message to show.  Before the peer's first FPDU, where a
+ * responder has to wait for that, there is no Terminate but a reset. */
 void rnic_qp_local_error(RnicQp *qp, enum rnic_async_event event,
                          IwarpTermCode term);
 /* A Terminate has arrived. */
@@ -278,7 +279,8 @@ void rnic_qp_retry_exceeded(RnicQp *qp);
 void rnic_qp_refuse_send(RnicQp *qp, const IwarpError *error);
 /* The stream ends: RTS to Idle, nothing is flushed, no event. */
 void rnic_qp_lose_stream(RnicQp *qp, bool abort);
-/* The device fails: stage the Terminate that says so, on a QP in RTS. */
+/* The device fails: stage the Terminate that says so, on a QP in RTS, or reset the
+ * stream. */
 void rnic_qp_tell_failure(RnicQp *qp);
 /* One turn in Closing, Terminate or Error. */
 void rnic_qp_closing_turn(RnicQp *qp);

@@ -7,7 +7,8 @@
  *
  * Terminate: the message has been staged, FIN follows it, and the QP waits,
  * for a bounded time, for the peer's FIN.  WRs are flushed from there on
- * (V6.2.3-7).  Error: no stream is associated, everything is flushed.
+ * (V6.2.3-7).  Where no message may be sent, it is left at once.  Error: no stream is
+ * associated, everything is flushed.
  *
  * A function here may drop qp->stream: callers must not use it afterwards
  * unless the QP is still in RTS.
@@ -287,12 +288,25 @@ void rnic_qp_stream_error(RnicQp *qp, enum rnic_async_event event,
     enter_terminate(qp, event, &copy);
 }
 
+/* RFC 5044 7.1.2: before the peer's first FPDU there is none of ours, and what is not
+ * delivered is a bad close (V6.6.2.2-1). */
+static void terminate_unsent(RnicQp *qp, enum rnic_async_event event)
+{
+    trace_rnic_err_bad_close(qp->qpn);
+    qp_set_state(qp, RNIC_QPS_TERMINATE);
+    enter_error(qp, true, event ? event : RNIC_AE_BAD_CLOSE);
+}
+
 void rnic_qp_local_error(RnicQp *qp, enum rnic_async_event event,
                          IwarpTermCode term)
 {
     IwarpError error = iwarp_error_local(term);
 
-    enter_terminate(qp, event, &error);
+    if (qp->state == RNIC_QPS_RTS && qp->stream->hold_output) {
+        terminate_unsent(qp, event);
+    } else {
+        enter_terminate(qp, event, &error);
+    }
 }
 
 void rnic_qp_terminate_received(RnicQp *qp, const IwarpTerminate *terminate,
@@ -330,7 +344,12 @@ void rnic_qp_tell_failure(RnicQp *qp)
 {
     IwarpError error = iwarp_error_local(IWARP_TERM_GLOBAL);
 
-    if (qp->state == RNIC_QPS_RTS) {
+    if (qp->state != RNIC_QPS_RTS) {
+        return;
+    }
+    if (qp->stream->hold_output) {
+        rnic_qp_drop_stream(qp, true);
+    } else {
         stage_terminate(qp, &error);
     }
 }
@@ -339,6 +358,8 @@ void rnic_qp_tell_failure(RnicQp *qp)
 
 void rnic_qp_peer_closed(RnicQp *qp)
 {
+    IwarpError error = iwarp_error_local(IWARP_TERM_STREAM);
+
     if (rnic_direct_qp_stream_ended(qp, false)) {
         return;
     }
@@ -346,8 +367,10 @@ void rnic_qp_peer_closed(RnicQp *qp)
     if (rnic_sq_idle(qp) && !rnic_reads_head(qp) &&
         rnic_stream_between_fpdus(qp->stream)) {
         start_closing(qp);
-    } else {
+    } else if (rnic_stream_between_fpdus(qp->stream)) {
         rnic_qp_local_error(qp, RNIC_AE_BAD_LLP_CLOSE, IWARP_TERM_STREAM);
+    } else {
+        rnic_qp_stream_error(qp, RNIC_AE_BAD_LLP_CLOSE, &error);
     }
 }
 

@@ -348,6 +348,44 @@ static void test_responder_waits(void)
     rnic_shows("V6.2.1.2-3 V6.6.1.1-2");
 }
 
+/* Nor does it send a Terminate then: a reset is all that an error of its own leaves. */
+static void test_responder_resets(void)
+{
+    static const ConnectionOptions passive = { .passive = true };
+    Connection *c = connection_prepare(&passive);
+
+    for (int modify = 0; modify < 2; modify++) {
+        struct rnic_cm_event event;
+
+        connection_establish(c, &passive);
+        connection_recv(c, 1, 0, 8);
+        connection_post(c, RNIC_SQ_SEND, 2, 0, 4);
+        rnic_settle(c->r);
+        if (modify) {
+            g_assert_cmpuint(rnic_modify_qp_state(c->r, &c->qp,
+                                                  RNIC_QPS_TERMINATE), ==,
+                             RNIC_ST_OK);
+        } else {
+            wire_shutdown(c->peer);
+            rnic_expect_cm(c->r, RNIC_CM_PEER_CLOSE);
+        }
+        /* UNIX sockets have no reset. */
+        g_assert_cmpint(wire_end(c->peer), ==,
+                        wire_directory() ? WIRE_FIN : WIRE_RST);
+        rnic_expect_async(c->r, modify ? RNIC_AE_BAD_CLOSE
+                                       : RNIC_AE_BAD_LLP_CLOSE, c->qp.number);
+        event = rnic_expect_cm(c->r, RNIC_CM_DISCONNECTED);
+        g_assert_cmphex(le16_to_cpu(event.terminate), ==, 0);
+        rnic_expect_cqe(c->r, &c->send_cq, 2, RNIC_WC_FLUSHED);
+        rnic_expect_cqe(c->r, &c->recv_cq, 1, RNIC_WC_FLUSHED);
+        g_assert_cmpint(rnic_qp_state(c->r, &c->qp), ==, RNIC_QPS_ERROR);
+        g_assert_cmpint(rnic_query_qp(c->r, &c->qp).terminate_origin, ==, 0);
+        rnic_expect_no_async(c->r);
+        connection_recycle(c);
+    }
+    connection_free(c);
+}
+
 /* The initiator: what was posted in Idle is its first FPDU. */
 static void test_initiator_starts(void)
 {
@@ -1445,6 +1483,7 @@ int main(int argc, char **argv)
     qtest_add_func("rnic/cm/accept", test_accept);
     qtest_add_func("rnic/cm/accept-revision-1", test_accept_revision_1);
     qtest_add_func("rnic/cm/responder-waits", test_responder_waits);
+    qtest_add_func("rnic/cm/responder-resets", test_responder_resets);
     qtest_add_func("rnic/cm/initiator-starts", test_initiator_starts);
     qtest_add_func("rnic/cm/reject", test_reject);
     qtest_add_func("rnic/cm/rejected", test_rejected);

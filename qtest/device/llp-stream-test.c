@@ -262,6 +262,39 @@ static void test_goes_first(void)
                "V9.2.5.2-7");
 }
 
+/*
+ * The peer has not followed when it closes, or this end gives up: no Terminate, which the
+ * peer would take for octets of streaming mode.
+ */
+static void test_not_followed(void)
+{
+    Connection *c = connection_prepare(NULL);
+
+    for (int modify = 0; modify < 2; modify++) {
+        uint32_t stream = begin(c, false);
+        char got[sizeof(ANSWER) - 1];
+
+        adopt(c, stream, ANSWER);
+        wire_get(c->peer, got, sizeof(got));
+        connection_post(c, RNIC_SQ_SEND, 2, 64, 5);
+        rnic_settle(c->r);
+        if (modify) {
+            g_assert_cmpuint(rnic_modify_qp_state(c->r, &c->qp,
+                                                  RNIC_QPS_TERMINATE), ==,
+                             RNIC_ST_OK);
+        } else {
+            wire_shutdown(c->peer);
+        }
+        expect_reset(c->peer);
+        rnic_expect_async(c->r, modify ? RNIC_AE_BAD_CLOSE
+                                       : RNIC_AE_BAD_LLP_CLOSE, c->qp.number);
+        rnic_expect_cqe(c->r, &c->send_cq, 2, RNIC_WC_FLUSHED);
+        g_assert_cmpint(rnic_qp_state(c->r, &c->qp), ==, RNIC_QPS_ERROR);
+        connection_recycle(c);
+    }
+    connection_free(c);
+}
+
 /* That of 6.6.1.2: the peer's message, no message of ours, and a Send that waited. */
 static void test_goes_second(void)
 {
@@ -1422,6 +1455,7 @@ int main(int argc, char **argv)
     qtest_add_func("rnic/llp-stream/close", test_close);
     qtest_add_func("rnic/llp-stream/open-fails", test_open_fails);
     qtest_add_func("rnic/llp-stream/goes-first", test_goes_first);
+    qtest_add_func("rnic/llp-stream/not-followed", test_not_followed);
     qtest_add_func("rnic/llp-stream/goes-second", test_goes_second);
     qtest_add_func("rnic/llp-stream/at-once", test_at_once);
     qtest_add_func("rnic/llp-stream/no-gap", test_no_gap);

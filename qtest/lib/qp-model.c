@@ -127,7 +127,8 @@ static void terminate_with_event(QpModel *m, ModelEvent event, guint16 code,
     model_tell(m, event, MODEL_TERMINATE);
 }
 
-/* 6.2.5: the order is reset, Error, event. */
+/* 6.2.5: the order is reset, Error, event.  Also where no Terminate may be sent, as the
+ * initiator's first FPDU has not come (RFC 5044 7.1.2). */
 static void leave_badly(QpModel *m, ModelEvent event, gboolean reset)
 {
     if (reset) {
@@ -438,7 +439,11 @@ static void change_state(QpModel *m, ModelState next)
         enter_closing(m);
         break;
     case MODEL_TERMINATE:
-        enter_terminate(m, CODE_LOCAL, MODEL_NO_ECHO);
+        if (m->held) {
+            leave_badly(m, MODEL_BAD_CLOSE, TRUE);
+        } else {
+            enter_terminate(m, CODE_LOCAL, MODEL_NO_ECHO);
+        }
         break;
     default:
         if (m->connected) {
@@ -727,6 +732,8 @@ void model_peer_fin(QpModel *m)
         if (g_queue_is_empty(&m->sq)) {
             enter_closing(m);
             closing_done(m);
+        } else if (m->held) {
+            leave_badly(m, MODEL_BAD_LLP_CLOSE, TRUE);
         } else {
             terminate_with_event(m, MODEL_BAD_LLP_CLOSE, CODE_STREAM,
                                  MODEL_NO_ECHO);
