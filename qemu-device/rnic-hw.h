@@ -453,8 +453,8 @@ enum rnic_wc_status {
 	RNIC_WC_INVALID_LENGTH = 25,
 	/* not in figure 36: a receive message longer than its SGL (C-3) */
 	RNIC_WC_MESSAGE_TOO_LONG = 32,
-	/* an operation that the device does not offer (see RNIC_REG_FEATURES), or
-	 * that the peer does not take */
+	/* an operation of a feature that was not accepted (see
+	 * RNIC_REG_DRIVER_FEATURES), or that the peer does not take */
 	RNIC_WC_UNSUPPORTED = 33,
 	/* direct connect: no peer, another PSN than it expects, or it is gone */
 	RNIC_WC_RETRY_EXCEEDED = 34,
@@ -706,7 +706,7 @@ enum rnic_admin_status {
 	RNIC_ST_INVALID_STAG = 34,		/* EINVAL */
 	RNIC_ST_MW_BOUND_TO_MR = 35,		/* EBUSY */
 	RNIC_ST_UNKNOWN_OPCODE = 64,		/* EOPNOTSUPP */
-	RNIC_ST_UNSUPPORTED = 65,		/* EOPNOTSUPP: feature not offered */
+	RNIC_ST_UNSUPPORTED = 65,		/* EOPNOTSUPP: feature not accepted */
 	RNIC_ST_RESERVED_NOT_ZERO = 66,		/* EINVAL */
 	RNIC_ST_DMA_ERROR = 67,			/* EFAULT: bulk data unreachable */
 	RNIC_ST_BAD_BUFFER = 68,		/* EINVAL: alignment or length */
