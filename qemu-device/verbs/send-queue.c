@@ -907,6 +907,8 @@ RnicSqStep rnic_sq_begin(RnicQp *qp, RnicJob *job)
         step = sq_extensions_gate(qp, job);
     }
     if (step == RNIC_SQ_MESSAGE) {
+        /* It may have begun before, on a stream that was lost. */
+        qp->sq.messages_count = 0;
         type->begin(qp, job);
         sq_message_begins(qp, &job->msg);
     }

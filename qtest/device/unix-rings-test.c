@@ -16,6 +16,7 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 
+#include "tests/qtest/rnic/lib/process.h"
 #include "tests/qtest/rnic/lib/connection.h"
 
 enum {
@@ -385,21 +386,6 @@ static void test_slow_close_at_bell(void)
     world_free(w);
 }
 
-/* Descriptors of QEMU. */
-static unsigned open_files(Rnic *r)
-{
-    g_autofree char *path = g_strdup_printf("/proc/%d/fd", qtest_pid(r->qts));
-    GDir *dir = g_dir_open(path, 0, NULL);
-    unsigned n = 0;
-
-    g_assert_nonnull(dir);
-    while (g_dir_read_name(dir)) {
-        n++;
-    }
-    g_dir_close(dir);
-    return n;
-}
-
 /* A stream from a port of this host to the device, or -1: its queue is full. */
 static int connect_stranger(uint16_t from, uint16_t port)
 {
@@ -546,7 +532,7 @@ static GArray *flood(Rnic *r, uint16_t port)
 
 static void expect_open_files(Rnic *r, unsigned most)
 {
-    for (unsigned ms = 0; open_files(r) > most; ms++) {
+    for (unsigned ms = 0; process_descriptors(r->qts) > most; ms++) {
         g_assert_cmpuint(ms, <, 20000);
         g_usleep(1000);
     }
@@ -566,7 +552,7 @@ static void test_closers_wait(void)
     c = connection_prepare(NULL);
     g_assert_cmpint(prlimit(qtest_pid(c->r->qts), RLIMIT_NOFILE, &few, NULL),
                     ==, 0);
-    before = open_files(c->r);
+    before = process_descriptors(c->r->qts);
     g_assert_cmpuint(before, <, OPEN_FILES / 4);
     g_assert_cmpuint(rnic_try_listen(c->r, wire_guest_ip(1), port, 1, NULL),
                      ==, RNIC_ST_OK);
@@ -574,10 +560,10 @@ static void test_closers_wait(void)
     fds = flood(c->r, port);
     rnic_settle(c->r);
     g_test_message("%u files, %u of them before, %u connections",
-                   open_files(c->r), before, fds->len);
+                   process_descriptors(c->r->qts), before, fds->len);
     g_assert_cmpuint(fds->len, <, OPEN_FILES);
-    g_assert_cmpuint(open_files(c->r), >, before + OPEN_FILES / 2);
-    g_assert_cmpuint(open_files(c->r), <=, before + OPEN_FILES * 3 / 4);
+    g_assert_cmpuint(process_descriptors(c->r->qts), >, before + OPEN_FILES / 2);
+    g_assert_cmpuint(process_descriptors(c->r->qts), <=, before + OPEN_FILES * 3 / 4);
     for (guint i = 0; i < fds->len; i++) {
         close(g_array_index(fds, int, i));
     }
