@@ -907,8 +907,6 @@ RnicSqStep rnic_sq_begin(RnicQp *qp, RnicJob *job)
         step = sq_extensions_gate(qp, job);
     }
     if (step == RNIC_SQ_MESSAGE) {
-        /* It may have begun before, on a stream that was lost. */
-        qp->sq.messages_count = 0;
         type->begin(qp, job);
         sq_message_begins(qp, &job->msg);
     }
