@@ -44,7 +44,7 @@ enum {
     IWARP_TERM_READ_ACCESS = 0x0102,
     IWARP_TERM_READ_STREAM = 0x0103,        /* not of this stream or PD */
     IWARP_TERM_READ_WRAP = 0x0104,
-    IWARP_TERM_INVALIDATE_STREAM = 0x0109,  /* not of this stream or PD */
+    IWARP_TERM_INVALIDATE = 0x0109,         /* STag is there, but not for this */
     IWARP_TERM_PROTECTION = 0x01ff,
 
     /* RDMAP 2: remote operation */
@@ -52,7 +52,7 @@ enum {
     IWARP_TERM_OPCODE = 0x0206,
     IWARP_TERM_STREAM = 0x0207,             /* catastrophic, this stream */
     IWARP_TERM_GLOBAL = 0x0208,             /* catastrophic, the adapter */
-    IWARP_TERM_INVALIDATE = 0x0209,         /* unknown or shared STag */
+    IWARP_TERM_INVALIDATE_UNKNOWN = 0x0209, /* no such STag */
     IWARP_TERM_OPERATION = 0x02ff,
 
     /* DDP 0: local catastrophic */

@@ -127,6 +127,7 @@ enum rnic_wc_status rnic_access_status(RnicAccessResult result)
     static const uint8_t statuses[] = {
         [RNIC_ACCESS_OK] = RNIC_WC_SUCCESS,
         [RNIC_ACCESS_INVALID_STAG] = RNIC_WC_INVALID_STAG,
+        [RNIC_ACCESS_NOT_INVALIDATED] = RNIC_WC_INVALID_STAG,
         [RNIC_ACCESS_INVALID_PD] = RNIC_WC_INVALID_PD,
         [RNIC_ACCESS_RIGHTS] = RNIC_WC_ACCESS_VIOLATION,
         [RNIC_ACCESS_WRAP] = RNIC_WC_WRAP,
@@ -214,7 +215,7 @@ RnicAccessResult rnic_tpt_map_sgl(RnicState *s, const RnicAccessor *who,
 /* Whether @stag names what can be invalidated at all. */
 static bool stag_invalidatable(const RnicStag *entry, uint32_t stag)
 {
-    return entry && entry->kind != RNIC_STAG_SHARED_MR && !entry->of_pd &&
+    return entry->kind != RNIC_STAG_SHARED_MR && !entry->of_pd &&
            (!entry->valid || entry->key == (stag & 0xff));
 }
 
@@ -226,22 +227,26 @@ static bool stag_may_invalidate(const RnicStag *entry, const RnicAccessor *who)
 
 /* "Invalidate" of chapter 7's access checks, in that order. */
 RnicAccessResult rnic_tpt_invalidate(RnicState *s, const RnicAccessor *who,
-                                     uint32_t stag, bool remote, bool *bound)
+                                     uint32_t stag, bool remote)
 {
     RnicStag *entry;
 
     RNIC_TPT_CHANGE_GUARD(s);
-    *bound = false;
-    entry = stag ? rnic_tpt_entry(s, stag) : NULL;
-    if (!stag_invalidatable(entry, stag)) {
+    if (!stag) {
+        return RNIC_ACCESS_NOT_INVALIDATED;
+    }
+    entry = rnic_tpt_entry(s, stag);
+    if (!entry) {
         return RNIC_ACCESS_INVALID_STAG;
+    }
+    if (!stag_invalidatable(entry, stag)) {
+        return RNIC_ACCESS_NOT_INVALIDATED;
     }
     if (!stag_may_invalidate(entry, who)) {
         return RNIC_ACCESS_INVALID_PD;
     }
     if (entry->windows) {
-        *bound = true;
-        return RNIC_ACCESS_INVALID_STAG;
+        return RNIC_ACCESS_NOT_INVALIDATED;
     }
     if (remote && !(entry->access & RNIC_REMOTE_ACCESS)) {
         return RNIC_ACCESS_RIGHTS;

@@ -79,10 +79,24 @@ static void rq_queue_error(RnicQp *qp)
     }
 }
 
+/* Success, or what is wrong with the WQE; sets the octets it has room for. */
+static enum rnic_wc_status rq_measure(RnicReceiveQueue *rq)
+{
+    if (!rq->wqe.valid) {
+        return RNIC_WC_INVALID_WQE;
+    }
+    rq->room = 0;
+    for (uint32_t i = 0; i < rq->wqe.num_sge; i++) {
+        rq->room += le32_to_cpu(rq->wqe.sge[i].length);
+    }
+    return rq->room > UINT32_MAX ? RNIC_WC_INVALID_LENGTH : RNIC_WC_SUCCESS;
+}
+
 RnicRingTake rnic_rq_take(RnicQp *qp)
 {
     RnicReceiveQueue *rq = &qp->rq;
     RnicRingTake take = rq_take(qp);
+    enum rnic_wc_status status;
 
     if (take == RNIC_RING_EMPTY) {
         return take;
@@ -93,15 +107,12 @@ RnicRingTake rnic_rq_take(RnicQp *qp)
     }
     rq->taken = true;
     rq_check_limit(qp);
-    if (!rq->wqe.valid) {
+    status = rq_measure(rq);
+    if (status != RNIC_WC_SUCCESS) {
         IwarpError error = iwarp_error_local(IWARP_TERM_RDMAP_LOCAL);
 
-        rnic_rq_fail(qp, RNIC_WC_INVALID_WQE, &error);
+        rnic_rq_fail(qp, status, &error);
         return RNIC_RING_BROKEN;
-    }
-    rq->room = 0;
-    for (uint32_t i = 0; i < rq->wqe.num_sge; i++) {
-        rq->room += le32_to_cpu(rq->wqe.sge[i].length);
     }
     return RNIC_RING_TAKEN;
 }

@@ -450,22 +450,24 @@ static void start_segment(RnicQp *qp)
 static bool invalidate_by_peer(RnicQp *qp, uint32_t stag)
 {
     static const IwarpTermCode terms[] = {
-        /* RFC 5040 4.8 has codes of its own here; Verbs, figure 23, has none. */
-        [RNIC_ACCESS_INVALID_STAG] = IWARP_TERM_INVALIDATE,
-        [RNIC_ACCESS_INVALID_PD] = IWARP_TERM_INVALIDATE_STREAM,
+        /*
+         * RFC 5040 4.8 has code 09 of two types.  V7.8-16: an Operation Error only if
+         * there is no such STag.
+         */
+        [RNIC_ACCESS_INVALID_STAG] = IWARP_TERM_INVALIDATE_UNKNOWN,
+        [RNIC_ACCESS_NOT_INVALIDATED] = IWARP_TERM_INVALIDATE,
+        [RNIC_ACCESS_INVALID_PD] = IWARP_TERM_INVALIDATE,
         [RNIC_ACCESS_RIGHTS] = IWARP_TERM_READ_ACCESS,
     };
     RnicAccessResult result = RNIC_ACCESS_RIGHTS;
-    bool bound = false;
 
     if (qp->enables & (RNIC_QP_ENABLE_READ | RNIC_QP_ENABLE_WRITE)) {
-        result = rnic_tpt_invalidate(qp->s, &qp->who, stag, true, &bound);
+        result = rnic_tpt_invalidate(qp->s, &qp->who, stag, true);
     }
-    if (result == RNIC_ACCESS_OK && !bound) {
+    if (result == RNIC_ACCESS_OK) {
         return true;
     }
-    fail_receive(qp, RNIC_WC_INVALIDATE_STAG,
-                 bound ? IWARP_TERM_INVALIDATE_STREAM : terms[result]);
+    fail_receive(qp, RNIC_WC_INVALIDATE_STAG, terms[result]);
     return false;
 }
 

@@ -674,11 +674,8 @@ static void sq_begin_question(RnicQp *qp, RnicJob *job)
 
 static enum rnic_wc_status sq_do_invalidate(RnicQp *qp, uint32_t stag)
 {
-    bool bound;
-    RnicAccessResult result = rnic_tpt_invalidate(qp->s, &qp->who, stag,
-                                                  false, &bound);
-
-    return bound ? RNIC_WC_INVALID_STAG : rnic_access_status(result);
+    return rnic_access_status(
+        rnic_tpt_invalidate(qp->s, &qp->who, stag, false));
 }
 
 static enum rnic_wc_status sq_local_invalidate(RnicQp *qp)
@@ -1107,7 +1104,7 @@ static RnicSendWork *sq_work_concerned(RnicQp *qp, const IwarpTerminate *t)
 
     if (!sq_header_shown(t, &header)) {
         return (t->term & 0xff00) == IWARP_TERM_READ_STAG &&
-               t->term != IWARP_TERM_INVALIDATE_STREAM
+               t->term != IWARP_TERM_INVALIDATE
                ? rnic_sq_current_read(qp) : NULL;
     }
     if (t->siw_layout && rdmap && !header.tagged && header.qn == IWARP_QN_READ) {

@@ -1214,18 +1214,19 @@ static void test_layers(void)
 static void check_ird_overflow(void)
 {
     enum { LARGE = 16 * 1024 * 1024, IRD = 2 };
-    Connection *c = connection_new(&(ConnectionOptions) { .ird = IRD });
-    Connection *other = connection_prepare_second(c, NULL);
+    const ConnectionOptions options = { .ird = IRD };
+    Connection *c = connection_new(&options);
+    Connection *other = connection_prepare_second(c, &options);
     struct rnic_device_attr attr = rnic_query_device(c->r);
+    g_autofree uint8_t *got = g_malloc(LARGE);
     RnicMr mr;
     WireRead read = { .size = LARGE };
     WireTerminate t;
-    uint8_t got[8];
 
     g_assert_cmpuint(le32_to_cpu(attr.max_ird), >=, IRD);
     g_assert_cmpuint(le32_to_cpu(attr.max_ird), <=, 0xffff);
     g_assert_cmpuint(le16_to_cpu(rnic_query_qp(c->r, &c->qp).ird), ==, IRD);
-    connection_establish(other, NULL);
+    connection_establish(other, &options);
     rnic_create_mr(c->r, &mr, c->r->pd, LARGE, RNIC_TEST_ACCESS_ALL);
     read.source_stag = mr.stag;
     read.source_to = mr.va;
@@ -1236,11 +1237,15 @@ static void check_ird_overflow(void)
     rnic_settle(c->r);
     rnic_expect_no_async(c->r);
     g_assert_cmpuint(rnic_qp_state(c->r, &c->qp), ==, RNIC_QPS_RTS);
-    /* The neighbour has its own, and has them now. */
-    for (int i = 0; i < 2 * IRD; i++) {
-        wire_put_read_request(other->peer, &(WireRead) {
-            .size = 8, .source_stag = c->mr.stag, .source_to = c->mr.va });
-        wire_get_tagged(other->peer, WIRE_READ_RESPONSE, 0, 0, got, 8);
+    /* The neighbour has its own, as many, and has them now. */
+    for (int i = 0; i < IRD; i++) {
+        wire_put_read_request(other->peer, &read);
+    }
+    rnic_settle(c->r);
+    rnic_expect_no_async(c->r);
+    g_assert_cmpuint(rnic_qp_state(c->r, &other->qp), ==, RNIC_QPS_RTS);
+    for (int i = 0; i < IRD; i++) {
+        wire_get_tagged(other->peer, WIRE_READ_RESPONSE, 0, 0, got, LARGE);
     }
     wire_put_read_request(c->peer, &read);
     rnic_expect_async(c->r, RNIC_AE_IRRQ_TOO_MANY, c->qp.number);

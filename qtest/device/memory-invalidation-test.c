@@ -339,7 +339,7 @@ static void test_keys(void)
             wire_put_send(w.c->peer, i & 1 ? WIRE_SEND_INVALIDATE
                                            : WIRE_SEND_SE_INVALIDATE,
                           stag, "payload!", 8);
-            wire_expect_terminate(w.c->peer, 0x0209);
+            wire_expect_terminate(w.c->peer, 0x0109);
             rnic_expect_cqe(w.r, &w.c->recv_cq, 4, RNIC_WC_INVALIDATE_STAG);
             stag_reconnect(w.c);
             stag_peer_writes(w.c, good, region.va, "k", 1);

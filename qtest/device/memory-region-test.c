@@ -453,7 +453,7 @@ static void test_shared_for_ever(void)
             wire_put_send(w.c->peer, se ? WIRE_SEND_SE_INVALIDATE
                                         : WIRE_SEND_INVALIDATE,
                           region->stag, "payload!", 8);
-            wire_expect_terminate(w.c->peer, 0x0209);
+            wire_expect_terminate(w.c->peer, 0x0109);
             rnic_expect_cqe(w.r, &w.c->recv_cq, 4, RNIC_WC_INVALIDATE_STAG);
             connection_peek(w.c, 0, got, 8);
             g_assert_cmpmem(got, 8, "payload!", 8);

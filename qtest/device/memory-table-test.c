@@ -76,6 +76,7 @@ typedef enum Verdict {
     INVALID_PD,
     RIGHTS,
     BOUND,
+    NOT_INVALIDATED,            /* there is one, but not for an Invalidate */
     NOT_INVALID,
     NOT_PRIVILEGED,
     NOT_ENABLED,                /* the QP's attribute for the message */
@@ -121,9 +122,13 @@ static Verdict remote_rule(const Thing *t, uint8_t need, bool enabled)
 static Verdict invalidate_rule(const Thing *t, bool incoming,
                                uint32_t enables)
 {
-    if (!exists(t) || t->kind == SHARED ||
-        (t->state == VALID && t->bad_key)) {
+    if (t->kind == UNKNOWN || t->kind == GONE ||
+        (t->kind == ZERO && t->bad_key)) {
         return INVALID_STAG;
+    }
+    if (t->kind == ZERO || t->kind == SHARED ||
+        (t->state == VALID && t->bad_key)) {
+        return NOT_INVALIDATED;
     }
     if (t->foreign) {
         return INVALID_PD;
@@ -225,6 +230,7 @@ static uint8_t completion_of(Verdict verdict)
         return RNIC_WC_SUCCESS;
     case INVALID_STAG:
     case BOUND:
+    case NOT_INVALIDATED:
         return RNIC_WC_INVALID_STAG;
     case INVALID_REGION:
         return RNIC_WC_INVALID_REGION;
@@ -523,8 +529,8 @@ static void do_send_invalidate(World *w, const Made *made, Access access,
                                Verdict verdict)
 {
     static const uint16_t codes[] = {
-        [INVALID_STAG] = 0x0209, [INVALID_PD] = 0x0109, [BOUND] = 0x0109,
-        [RIGHTS] = 0x0102,
+        [INVALID_STAG] = 0x0209, [NOT_INVALIDATED] = 0x0109,
+        [INVALID_PD] = 0x0109, [BOUND] = 0x0109, [RIGHTS] = 0x0102,
     };
     struct rnic_cqe cqe;
     WireTerminate t;

@@ -1273,8 +1273,8 @@ static void test_not_invalidated(void)
         uint8_t status;         /* of an Invalidate; SUCCESS: it may */
     } cases[COUNT] = {
         [UNKNOWN] = { 0x0209, RNIC_WC_INVALID_STAG },
-        [ZERO] = { 0x0209, RNIC_WC_INVALID_STAG },
-        [KEY] = { 0x0209, RNIC_WC_INVALID_STAG },
+        [ZERO] = { 0x0109, RNIC_WC_INVALID_STAG },
+        [KEY] = { 0x0109, RNIC_WC_INVALID_STAG },
         [LOCAL] = { 0x0102, RNIC_WC_SUCCESS },
         [FOREIGN] = { 0x0109, RNIC_WC_INVALID_PD },
         [OTHERS_WINDOW] = { 0x0109, RNIC_WC_INVALID_PD },

@@ -19,7 +19,7 @@
 #define WRITE_NOT_OF_STREAM 0x1102
 #define READ_INVALID_STAG 0x0100
 #define READ_NOT_OF_STREAM 0x0103
-#define CANNOT_INVALIDATE 0x0209
+#define CANNOT_INVALIDATE 0x0109
 
 /* Two QPs of one PD, one of another, and a window of the first PD. */
 typedef struct World {

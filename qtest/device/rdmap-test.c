@@ -457,6 +457,57 @@ static void test_stalled_stream(void)
     rnic_shows("R1.1-2 R5.5-11");
 }
 
+/* Octets that the device has given to the host's socket; it is stopped. */
+static uint64_t octets_of_socket(WirePeer *peer)
+{
+    static uint8_t octets[1024 * 1024];
+    uint64_t sum = 0;
+    ssize_t n;
+
+    for (unsigned silent = 0; silent < 20; silent++) {
+        while ((n = recv(peer->fd, octets, sizeof(octets), MSG_DONTWAIT)) > 0) {
+            sum += n;
+            silent = 0;
+        }
+        g_usleep(10 * 1000);
+    }
+    return sum;
+}
+
+/*
+ * The peer takes nothing: of the Sends as many are complete as the socket and the
+ * device's output for it have whole.
+ */
+static void test_complete_by_llp(void)
+{
+    enum { COUNT = 512, SIZE = 64 * 1024, OUTPUT = 136 * 1024 };
+    const ConnectionOptions options = { .sq_depth = COUNT };
+    Connection *c = connection_new(&options);
+    RnicWr wr = { .opcode = RNIC_SQ_SEND, .flags = RNIC_WQE_SIGNALED,
+                  .num_sge = 1 };
+    g_autofree uint8_t *data = g_malloc(LARGE);
+    RnicMr mr = large_mr(c, data);
+    uint64_t complete = 0;
+    struct rnic_cqe cqe;
+
+    for (unsigned i = 0; i < COUNT; i++) {
+        wr.wr_id = i;
+        wr.sge[0] = rnic_sge(&mr, i * SIZE % LARGE, SIZE);
+        rnic_post_send(c->r, &c->qp, &wr);
+    }
+    rnic_settle(c->r);
+    while (rnic_cq_poll(c->r, &c->send_cq, &cqe)) {
+        g_assert_cmpint(cqe.status, ==, RNIC_WC_SUCCESS);
+        complete += SIZE;
+    }
+    g_assert_cmpuint(complete, <, COUNT * SIZE);
+    qtest_qmp_assert_success(c->r->qts, "{ 'execute': 'stop' }");
+    g_assert_cmpuint(complete, <=, octets_of_socket(c->peer) + OUTPUT);
+    qtest_qmp_assert_success(c->r->qts, "{ 'execute': 'cont' }");
+    connection_free(c);
+    rnic_shows("R5.5-11");
+}
+
 /* A Terminate comes while nearly all of the queue has not even begun. */
 static void test_terminate_flushes_queue(void)
 {
@@ -507,6 +558,7 @@ int main(int argc, char **argv)
     qtest_add_func("rnic/rdmap/invalidated", test_invalidated);
     qtest_add_func("rnic/rdmap/ird-pending", test_ird_pending);
     qtest_add_func("rnic/rdmap/fence-of-many", test_fence_of_many);
+    qtest_add_func("rnic/rdmap/complete-by-llp", test_complete_by_llp);
     qtest_add_func("rnic/rdmap/stalled-stream", test_stalled_stream);
     qtest_add_func("rnic/rdmap/terminate-flushes-queue",
                    test_terminate_flushes_queue);

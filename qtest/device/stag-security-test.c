@@ -150,7 +150,7 @@ static void test_invalidate_shared(void)
     for (unsigned i = 0; i < G_N_ELEMENTS(stags); i++) {
         connection_recv(a, 5, 0, 8);
         wire_put_send(a->peer, WIRE_SEND_INVALIDATE, stags[i], "payload!", 8);
-        wire_expect_terminate(a->peer, 0x0209);
+        wire_expect_terminate(a->peer, 0x0109);
         rnic_expect_cqe(a->r, &a->recv_cq, 5, RNIC_WC_INVALIDATE_STAG);
         stag_reconnect(a);
         for (unsigned k = 0; k < G_N_ELEMENTS(stags); k++) {

@@ -330,7 +330,7 @@ static void test_answers(void)
                   "0102e000 002e 4141 00000000 00000001 00000001 00000000"
                   READ_HEADER);
     assert_answer("4144 aabbccdd 00000000 00000001 00000000 0102",
-                  IWARP_TERM_INVALIDATE,
+                  IWARP_TERM_INVALIDATE_UNKNOWN,
                   "0209c000 0014 4144 aabbccdd 00000000 00000001 00000000");
     assert_answer("414a 00000000 00000001 00000001 00000000", 0,
                   "0206c000 0012 414a 00000000 00000001 00000001 00000000");

@@ -242,13 +242,21 @@ def _sends():
                     lambda t, to=to: [_send(last=False),
                                       octets.untagged(to, b"q", mo=8)])
     unknown = Terminate(0x0209)
+    refused = Terminate(0x0109)
     for opcode in (octets.SEND_INV, octets.SEND_SE_INV):
-        for stag in (0, 0xffffffff, 0x12345678):
+        for stag in (0xffffffff, 0x12345678):
             yield _case("Invalidate STag", f"{stag:#x}, opcode {opcode}", unknown,
                         "RFC 5040 4.8 and 7.2: code 09; type 2 for one not there",
                         lambda t, o=opcode, s=stag: [octets.untagged(o, b"q", inv=s)])
-        yield _case("Invalidate STag", f"of another PD, opcode {opcode}",
-                    Terminate(0x0109), "RFC 5040 4.8 and 7.2: code 09; type 1",
+        yield _case("Invalidate STag", f"0, opcode {opcode}", refused,
+                    "RFC 5040 4.8 and 7.2: code 09; type 1 (verbs, 7.8)",
+                    lambda t, o=opcode: [octets.untagged(o, b"q", inv=0)])
+        yield _case("Invalidate STag", f"another key, opcode {opcode}", refused,
+                    "RFC 5040 4.8 and 7.2: code 09; type 1 (verbs, 7.8)",
+                    lambda t, o=opcode: [octets.untagged(o, b"q",
+                                                         inv=t.free[1] ^ 1)])
+        yield _case("Invalidate STag", f"of another PD, opcode {opcode}", refused,
+                    "RFC 5040 4.8 and 7.2: code 09; type 1",
                     lambda t, o=opcode: [octets.untagged(o, b"q", inv=t.foreign[1])])
         yield _case("Invalidate STag", f"stale, opcode {opcode}", unknown,
                     "RFC 5040 4.8 and 7.2: code 09; type 2",

@@ -602,15 +602,28 @@ static void overflow(struct by_hand_pair *pair)
 	expect_empty(cq, "behind the overflow");
 }
 
-/* Two CQs that the program does not poll: each event names the one that is full. */
+/* The program is told how many completions have room from now on. */
+static void resize(struct ibv_cq *cq, int cqe)
+{
+	expect_status(ibv_resize_cq(cq, cqe), 0, "ibv_resize_cq");
+	if (cq->cqe < cqe || cq->cqe >= 2 * cqe)
+		fail("a CQ of %d after it is resized to %d", cq->cqe, cqe);
+}
+
+/*
+ * Two CQs that the program does not poll: each event names the one that is full. One
+ * has become larger, the other one smaller.
+ */
 static void try_overflow(void)
 {
+	const int before[] = { 1, MANY }, after = DEPTH / 2;
 	struct by_hand_pair pairs[2];
 	unsigned int i, k;
 
 	for (k = 0; k < 2; k++) {
 		for (i = 0; i < 2; i++) {
-			pairs[k].cqs[i] = make_cq(1);
+			pairs[k].cqs[i] = make_cq(before[k]);
+			resize(pairs[k].cqs[i], after);
 			pairs[k].qps[i] = make_qp_on(adapter.pd,
 						     pairs[k].cqs[i],
 						     pairs[k].cqs[i], NULL);

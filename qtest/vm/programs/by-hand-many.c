@@ -34,7 +34,7 @@ static const struct option options[] = {
 static struct many {
 	unsigned int count;
 	struct by_hand adapter;
-	struct ibv_cq *cq;
+	struct ibv_cq_ex *cq;
 	struct ibv_qp **qps;
 	struct ibv_mr *mr;
 	uint64_t *sent, *received;	/* a slot for each QP */
@@ -42,13 +42,16 @@ static struct many {
 
 static void create_all(void)
 {
+	struct ibv_cq_init_attr_ex attr = {
+		.cqe = 2 * many.count,
+		.wc_flags = IBV_WC_EX_WITH_BYTE_LEN | IBV_WC_EX_WITH_QP_NUM,
+	};
 	unsigned int i;
 
 	many.qps = calloc(many.count, sizeof(*many.qps));
 	many.sent = allocate(2 * many.count * SLOT);
 	many.received = many.sent + many.count;
-	many.cq = ibv_create_cq(many.adapter.context, 2 * many.count, NULL,
-				NULL, 0);
+	many.cq = ibv_create_cq_ex(many.adapter.context, &attr);
 	if (!many.qps || !many.cq)
 		fail("CQ: %s", strerror(errno));
 	many.mr = ibv_reg_mr(many.adapter.pd, many.sent, 2 * many.count * SLOT,
@@ -56,7 +59,8 @@ static void create_all(void)
 	if (!many.mr)
 		fail("ibv_reg_mr: %s", strerror(errno));
 	for (i = 0; i < many.count; i++)
-		many.qps[i] = by_hand_qp(&many.adapter, many.cq, 1);
+		many.qps[i] = by_hand_qp(&many.adapter, ibv_cq_ex_to_cq(many.cq),
+					  1);
 }
 
 /* The PSN of QP i is i. */
@@ -158,6 +162,15 @@ static void check_numbers(void)
 	free(sorted);
 }
 
+/* By turns in one way and in the other. */
+static int poll_one_of_all(struct ibv_wc *wc)
+{
+	static unsigned int turns;
+
+	return turns++ % 2 ? poll_cq_ex(many.cq, wc, 1) :
+	       ibv_poll_cq(ibv_cq_ex_to_cq(many.cq), 1, wc);
+}
+
 static void complete_all(double deadline)
 {
 	uint8_t *seen = calloc(many.count, 1);
@@ -165,7 +178,7 @@ static void complete_all(double deadline)
 	struct ibv_wc wc;
 
 	while (done < 2 * many.count) {
-		int n = ibv_poll_cq(many.cq, 1, &wc);
+		int n = poll_one_of_all(&wc);
 
 		if (n < 0)
 			fail("ibv_poll_cq");
@@ -196,7 +209,7 @@ static void destroy_all(void)
 	for (i = 0; i < many.count; i++)
 		if (ibv_destroy_qp(many.qps[i]))
 			fail("ibv_destroy_qp, of QP %u", i);
-	if (ibv_dereg_mr(many.mr) || ibv_destroy_cq(many.cq))
+	if (ibv_dereg_mr(many.mr) || ibv_destroy_cq(ibv_cq_ex_to_cq(many.cq)))
 		fail("clean-up: %s", strerror(errno));
 	by_hand_close(&many.adapter);
 }

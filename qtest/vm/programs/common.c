@@ -534,7 +534,7 @@ static void read_completion(struct ibv_cq_ex *cq, struct ibv_wc *wc)
 		wc->imm_data = ibv_wc_read_imm_data(cq);
 }
 
-static int poll_cq_ex(struct ibv_cq_ex *cq, struct ibv_wc *wc, int max)
+int poll_cq_ex(struct ibv_cq_ex *cq, struct ibv_wc *wc, int max)
 {
 	struct ibv_poll_cq_attr attr = { 0 };
 	int n = 0, ret = ibv_start_poll(cq, &attr);

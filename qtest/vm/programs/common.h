@@ -117,6 +117,9 @@ void free_endpoint(struct endpoint *ep);
 
 /* --------------------------------------------------------- completions */
 
+/* As ibv_poll_cq(), by ibv_start_poll() and so on. */
+int poll_cq_ex(struct ibv_cq_ex *cq, struct ibv_wc *wc, int max);
+
 /*
  * Waits, by completion events, for at least one completion; returns how many
  * of at most max were stored in wc, 0 when seconds have passed.

@@ -943,6 +943,35 @@ static void try_too_long(enum ibv_wr_opcode opcode)
 	end_pair(&p);
 }
 
+/* The same of a receive: what comes for it does not arrive. */
+static void try_too_long_receive(void)
+{
+	struct ibv_sge sges[2];
+	struct ibv_recv_wr *bad, wr = {
+		.wr_id = wide(6), .sg_list = sges, .num_sge = 2,
+	};
+	struct pair p;
+	int ret;
+
+	connect_pair(&p, 0);
+	fill(&p);
+	sges[0] = (struct ibv_sge) {
+		(uintptr_t)p.b_memory, 1u << 31, p.b_mr->lkey,
+	};
+	sges[1] = sges[0];
+	ret = ibv_post_recv(p.b.id->qp, &wr, &bad);
+	if (ret)
+		fail("a receive of 4 GiB: %s", strerror(ret));
+	sges[0] = (struct ibv_sge) {
+		(uintptr_t)p.a_memory, 8, p.a_mr->lkey,
+	};
+	post_list_of_sges(&p, IBV_WR_SEND, 7, sges, 1);
+	poll_one(p.b.recv_cq, wide(6), IBV_WC_LOC_LEN_ERR);
+	if (p.b_memory[0])
+		fail("octets arrived in a receive of 4 GiB");
+	end_pair(&p);
+}
+
 /* ------------------------------------------------- without the system */
 
 static atomic_bool quiet_done;
@@ -1070,6 +1099,7 @@ static void run(void)
 	try_too_long(IBV_WR_SEND);
 	try_too_long(IBV_WR_RDMA_WRITE);
 	try_too_long(IBV_WR_RDMA_READ);
+	try_too_long_receive();
 	say("lists that are too long: ok");
 	try_without_system();
 	rdma_destroy_id(listener);
