@@ -3,8 +3,8 @@
  * intruder: a process that tries everything against another one on the same adapter:
  * its mappings, its QP numbers in doorbells, its handles, its keys; STag zero and
  * Fast-Register, which are the kernel's; at last random octets in its own queues of all
- * kinds, and what an S-RQ's failure does. The other one, the victim, moves data all the
- * time and checks it.
+ * kinds, queues in memory that it may only read, and what an S-RQ's failure does. The
+ * other one, the victim, moves data all the time and checks it.
  *
  * Of the adapter's interface it knows the layout of queues and doorbells (rnic-hw.h).
  */
@@ -12,12 +12,15 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -33,6 +36,7 @@
 #define SPARES		40	/* objects, for handles that the intruder has not */
 #define DOORBELL_PAGES	8	/* of the adapter: args of the test */
 #define FUZZED		60	/* QPs with random octets */
+#define SHARED_PAGES	16	/* more than any queue here needs */
 #define RIGHTS		(IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE)
 
 static const char help[] =
@@ -437,18 +441,24 @@ static void take_back(struct ibv_pd *pd, void *context, void *memory,
 	free(memory);
 }
 
-static struct ibv_pd *make_parent(void)
+static struct ibv_pd *make_parent_with(typeof(give) *alloc,
+				       typeof(take_back) *release)
 {
 	struct ibv_parent_domain_init_attr attr = {
 		.pd = adapter.pd,
 		.comp_mask = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS,
-		.alloc = give,
-		.free = take_back,
+		.alloc = alloc,
+		.free = release,
 	};
 	struct ibv_pd *parent = ibv_alloc_parent_domain(adapter.context, &attr);
 
 	need(parent, "ibv_alloc_parent_domain");
 	return parent;
+}
+
+static struct ibv_pd *make_parent(void)
+{
+	return make_parent_with(give, take_back);
 }
 
 /* A Fast-Register as the kernel has it, of a page of nobody, by hand. */
@@ -597,8 +607,7 @@ static struct ibv_cq *make_cq_on(struct ibv_pd *parent)
 	};
 	struct ibv_cq_ex *cq = ibv_create_cq_ex(adapter.context, &attr);
 
-	need(cq, "ibv_create_cq_ex");
-	return ibv_cq_ex_to_cq(cq);
+	return cq ? ibv_cq_ex_to_cq(cq) : NULL;
 }
 
 static struct ibv_srq *make_srq_on(struct ibv_pd *parent)
@@ -606,10 +615,8 @@ static struct ibv_srq *make_srq_on(struct ibv_pd *parent)
 	struct ibv_srq_init_attr attr = {
 		.attr = { .max_wr = DEPTH, .max_sge = 1 },
 	};
-	struct ibv_srq *srq = ibv_create_srq(parent, &attr);
 
-	need(srq, "ibv_create_srq");
-	return srq;
+	return ibv_create_srq(parent, &attr);
 }
 
 static struct ibv_qp *make_srq_qp(struct ibv_cq *cq, struct ibv_srq *srq)
@@ -652,10 +659,12 @@ static void try_spoilt_queues(void)
 
 	for (i = 0; i < FUZZED; i++) {
 		srq = make_srq_on(parent);
+		need(srq, "ibv_create_srq");
 		spoilt[2] = last_queue();
 		fill_srq(spoilt[2], srq);
 		for (k = 0; k < 2; k++) {
 			pair.cqs[k] = make_cq_on(parent);
+			need(pair.cqs[k], "ibv_create_cq_ex");
 			spoilt[k] = last_queue();
 			pair.qps[k] = make_srq_qp(pair.cqs[k], srq);
 		}
@@ -674,6 +683,131 @@ static void try_spoilt_queues(void)
 	if (ibv_dealloc_pd(parent))
 		fail("ibv_dealloc_pd: %s", strerror(errno));
 	expect_unharmed("random octets in CQs and S-RQs");
+}
+
+/* ------------------------------------------- queues in read-only memory */
+
+static uint8_t *shared_pages;	/* as of a file that others map too */
+static bool read_only;		/* are they, when the kernel gets them? */
+static bool to_be_protected;	/* by the next ioctl() */
+
+static void protect(int protection)
+{
+	if (mprotect(shared_pages, SHARED_PAGES * PAGE, protection))
+		fail("mprotect: %s", strerror(errno));
+}
+
+static uint8_t octet_at(size_t i)
+{
+	return i * 7 + 1;
+}
+
+static void fill_and_protect(void)
+{
+	size_t i;
+
+	for (i = 0; i < SHARED_PAGES * PAGE; i++)
+		shared_pages[i] = octet_at(i);
+	protect(PROT_READ);
+}
+
+/*
+ * In place of the C library's. The provider clears a queue's memory and then asks the
+ * kernel for the queue: the memory must be writable until this call.
+ */
+int ioctl(int fd, unsigned long request, ...)
+{
+	va_list arguments;
+	void *argument;
+
+	va_start(arguments, request);
+	argument = va_arg(arguments, void *);
+	va_end(arguments);
+	if (to_be_protected)
+		fill_and_protect();
+	to_be_protected = false;
+	return syscall(SYS_ioctl, fd, request, argument);
+}
+
+static void *give_shared(struct ibv_pd *pd, void *context, size_t size,
+			 size_t alignment, uint64_t type)
+{
+	(void)pd;
+	(void)context;
+	(void)type;
+	if (size > SHARED_PAGES * PAGE || alignment > PAGE)
+		fail("a queue of %zu octets", size);
+	to_be_protected = read_only;
+	return shared_pages;
+}
+
+static void keep_shared(struct ibv_pd *pd, void *context, void *memory,
+			uint64_t type)
+{
+	(void)pd;
+	(void)context;
+	(void)memory;
+	(void)type;
+}
+
+static void expect_no_queue(const void *object, const char *what)
+{
+	size_t i;
+
+	if (to_be_protected)
+		fail("%s: the library does not call ioctl()", what);
+	if (object || errno != EFAULT)
+		fail("%s in read-only memory: %s", what,
+		     object ? "there it is" : strerror(errno));
+	for (i = 0; i < SHARED_PAGES * PAGE; i++)
+		if (shared_pages[i] != octet_at(i))
+			fail("%s: octet %zu of read-only memory is 0x%02x",
+			     what, i, shared_pages[i]);
+	protect(PROT_READ | PROT_WRITE);
+}
+
+/* They are in the same memory, so there is one at a time. */
+static void expect_queues(struct ibv_pd *parent, struct ibv_cq *other)
+{
+	struct ibv_srq *srq;
+	struct ibv_cq *cq;
+	struct ibv_qp *qp;
+
+	cq = make_cq_on(parent);
+	need(cq, "a CQ in writable memory");
+	if (ibv_destroy_cq(cq))
+		fail("ibv_destroy_cq: %s", strerror(errno));
+	srq = make_srq_on(parent);
+	need(srq, "an S-RQ in writable memory");
+	if (ibv_destroy_srq(srq))
+		fail("ibv_destroy_srq: %s", strerror(errno));
+	qp = make_qp_on(parent, other);
+	need(qp, "a QP in writable memory");
+	if (ibv_destroy_qp(qp))
+		fail("ibv_destroy_qp: %s", strerror(errno));
+}
+
+/* The device writes to the memory of queues: a process must be allowed to as well. */
+static void try_read_only_queues(void)
+{
+	struct ibv_pd *parent = make_parent_with(give_shared, keep_shared);
+	struct ibv_cq *cq = ibv_create_cq(adapter.context, 4, NULL, NULL, 0);
+
+	need(cq, "ibv_create_cq");
+	shared_pages = mmap(NULL, SHARED_PAGES * PAGE, PROT_READ | PROT_WRITE,
+			    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (shared_pages == MAP_FAILED)
+		fail("mmap: %s", strerror(errno));
+	read_only = true;
+	expect_no_queue(make_cq_on(parent), "a CQ");
+	expect_no_queue(make_srq_on(parent), "an S-RQ");
+	expect_no_queue(make_qp_on(parent, cq), "a QP");
+	read_only = false;
+	expect_queues(parent, cq);
+	if (ibv_destroy_cq(cq) || ibv_dealloc_pd(parent) ||
+	    munmap(shared_pages, SHARED_PAGES * PAGE))
+		fail("clean-up: %s", strerror(errno));
+	expect_unharmed("queues in read-only memory");
 }
 
 /* ------------------------------------------------------ the end of an S-RQ */
@@ -760,6 +894,7 @@ static void try_dead_srq(void)
 	struct by_hand_pair lines[2];
 	unsigned int i, k;
 
+	need(srq, "ibv_create_srq");
 	for (i = 0; i < 2; i++) {
 		for (k = 0; k < 2; k++) {
 			lines[i].cqs[k] = ibv_create_cq(adapter.context,
@@ -821,6 +956,7 @@ static void run(const char *name)
 	try_fast_register();
 	try_random_queues();
 	try_spoilt_queues();
+	try_read_only_queues();
 	try_dead_srq();
 	by_hand_close(&adapter);
 	end_victim(pid);
