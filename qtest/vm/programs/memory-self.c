@@ -5,8 +5,8 @@
  *
  * What it may not write the adapter may not write for it. What is registered
  * stays where it is, whatever the kernel is asked to do with it, for as long
- * as one registration lasts; and it counts against the limit of locked memory.
- * Wants to be root, to see where pages are.
+ * as one registration lasts; and it counts against the limit of locked memory,
+ * as queues do. Wants to be root, to see where pages are.
  */
 
 #include <errno.h>
@@ -24,6 +24,7 @@
 #include "common.h"
 
 #define REGION		(1 << 20)
+#define MANY_CQES	65536	/* 2 MiB */
 #define REMOTE		(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | \
 			 IBV_ACCESS_REMOTE_READ)
 
@@ -291,7 +292,22 @@ static struct ibv_pd *own_pd(void)
 	return pd;
 }
 
-/* Whoever may not lock memory beyond a limit may not register it either. */
+/* due: the error of making it, or 0. */
+static void expect_cq(struct ibv_context *context, int entries, int due)
+{
+	struct ibv_cq *cq = ibv_create_cq(context, entries, NULL, NULL, 0);
+
+	if ((cq ? 0 : errno) != due)
+		fail("a CQ of %d entries, user %u: %s", entries, geteuid(),
+		     cq ? "made" : strerror(errno));
+	if (cq && ibv_destroy_cq(cq))
+		fail("ibv_destroy_cq: %s", strerror(errno));
+}
+
+/*
+ * Whoever may not lock memory beyond a limit may not register it either, nor have
+ * queues there.
+ */
 static void obey_limit(void)
 {
 	struct rlimit limit = { REGION / 2, REGION / 2 };
@@ -302,6 +318,7 @@ static void obey_limit(void)
 	mr = ibv_reg_mr(pd, region, REGION, REMOTE);
 	if (!mr || ibv_dereg_mr(mr))
 		fail("as root: %s", strerror(errno));
+	expect_cq(pd->context, MANY_CQES, 0);
 	if (setrlimit(RLIMIT_MEMLOCK, &limit) || seteuid(65534))
 		fail("becoming an ordinary user: %s", strerror(errno));
 	mr = ibv_reg_mr(pd, region, REGION, REMOTE);
@@ -312,6 +329,8 @@ static void obey_limit(void)
 	if (!mr || ibv_dereg_mr(mr))
 		fail("within the limit of locked memory: %s",
 		     strerror(errno));
+	expect_cq(pd->context, MANY_CQES, ENOMEM);
+	expect_cq(pd->context, 16, 0);
 	_exit(0);
 }
 
