@@ -292,7 +292,7 @@ static struct ibv_pd *own_pd(void)
 	return pd;
 }
 
-/* due: the error of making it, or 0. */
+/* Makes a CQ and destroys it, or fails with the error due. */
 static void expect_cq(struct ibv_context *context, int entries, int due)
 {
 	struct ibv_cq *cq = ibv_create_cq(context, entries, NULL, NULL, 0);
@@ -305,8 +305,8 @@ static void expect_cq(struct ibv_context *context, int entries, int due)
 }
 
 /*
- * Whoever may not lock memory beyond a limit may not register it either, nor have
- * queues there.
+ * A user who may lock memory up to a limit may register so much, and queues count
+ * too.
  */
 static void obey_limit(void)
 {
