@@ -449,6 +449,7 @@ int rnic_cmd_query_mr(struct rnic_dev *dev, u32 stag,
 	if (ret)
 		return ret;
 	info->valid = attr.valid;
+	info->access = le32_to_cpu(attr.access);
 	info->page_count = le32_to_cpu(attr.page_count);
 	info->bound_windows = le32_to_cpu(attr.bound_windows);
 	return 0;

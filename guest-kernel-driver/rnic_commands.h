@@ -108,6 +108,7 @@ struct rnic_qp_info {
 
 struct rnic_mr_info {
 	bool valid;
+	u32 access;			/* RNIC_ACCESS_* */
 	u32 page_count;
 	u32 bound_windows;
 };

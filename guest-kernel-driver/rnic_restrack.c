@@ -112,11 +112,35 @@ struct rnic_res_mr {
 	struct rnic_mr_info info;
 };
 
+/* IB_ACCESS_* of the device's RNIC_ACCESS_*, which see rnic_access_rights(). */
+static u32 rnic_res_mr_access(u32 access)
+{
+	static const struct {
+		u32 rnic, ib;
+	} rights[] = {
+		{ RNIC_ACCESS_LOCAL_WRITE, IB_ACCESS_LOCAL_WRITE },
+		{ RNIC_ACCESS_REMOTE_WRITE, IB_ACCESS_REMOTE_WRITE },
+		{ RNIC_ACCESS_REMOTE_READ, IB_ACCESS_REMOTE_READ },
+		{ RNIC_ACCESS_REMOTE_ATOMIC, IB_ACCESS_REMOTE_ATOMIC },
+		{ RNIC_ACCESS_MW_BIND, IB_ACCESS_MW_BIND },
+		{ RNIC_ACCESS_ZERO_BASED, IB_ZERO_BASED },
+	};
+	u32 ib = 0;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(rights); i++)
+		if (access & rights[i].rnic)
+			ib |= rights[i].ib;
+	return ib;
+}
+
 static int rnic_res_fill_mr_info(struct sk_buff *msg,
 				 const struct rnic_mr_info *info)
 {
 	return rdma_nl_put_driver_string(msg, "state", info->valid ?
 					 "valid" : "invalid") ||
+	       rdma_nl_put_driver_u32_hex(msg, "access",
+					  rnic_res_mr_access(info->access)) ||
 	       rdma_nl_put_driver_u32(msg, "pages", info->page_count) ||
 	       rdma_nl_put_driver_u32(msg, "bound_windows",
 				      info->bound_windows);
@@ -130,7 +154,6 @@ static int rnic_res_fill_mr(struct sk_buff *msg, const void *object)
 
 	return rdma_nl_put_driver_u32(msg, "stag_index",
 				      rnic_stag_index(mr->ibmr.lkey)) ||
-	       rdma_nl_put_driver_u32_hex(msg, "access", mr->access) ||
 	       rdma_nl_put_driver_u32(msg, "max_pages", mr->max_pages) ||
 	       (res->known && rnic_res_fill_mr_info(msg, &res->info));
 }

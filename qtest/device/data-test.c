@@ -584,6 +584,43 @@ static void test_reads_out(void)
                "V8.2.2-7");
 }
 
+/* A Read is complete with the end of the segment that has L, not with its last octet. */
+static void test_read_ends(void)
+{
+    Connection *c = connection_new(NULL);
+    WireSegment part = {
+        .opcode = WIRE_READ_RESPONSE, .tagged = true, .ddp_version = 1,
+        .rdmap_version = 1, .length = 8, .payload = (uint8_t *)"12345678",
+    };
+    uint8_t ulpdu[64], fpdu[128];
+    WireRead read;
+    size_t length;
+
+    for (unsigned i = 0; i < 2; i++) {
+        RnicWr wr = connection_wr(c, RNIC_SQ_RDMA_READ, i, 0, 8);
+
+        wr.remote_stag = CONNECTION_REMOTE_STAG;
+        rnic_post_send(c->r, &c->qp, &wr);
+        wire_get_read_request(c->peer, i + 1, &read);
+        part.stag = read.sink_stag;
+        part.to = read.sink_to;
+        part.last = i;
+        length = wire_encode_fpdu(c->peer, ulpdu,
+                                  wire_encode_segment(&part, ulpdu), fpdu);
+        wire_put(c->peer, fpdu, length - i);
+        rnic_settle(c->r);
+        rnic_expect_no_cqe(c->r, &c->send_cq);
+        if (i) {
+            wire_put(c->peer, fpdu + length - 1, 1);
+        } else {
+            wire_put_read_response(c->peer, part.stag, part.to + 8, NULL, 0);
+        }
+        rnic_expect_cqe(c->r, &c->send_cq, i, RNIC_WC_SUCCESS);
+    }
+    connection_free(c);
+    rnic_shows("R5.5-16");
+}
+
 static void test_reads_in(void)
 {
     Connection *c = connection_new(NULL);
@@ -2141,6 +2178,7 @@ int main(int argc, char **argv)
     qtest_add_func("rnic/data/writes-in", test_writes_in);
     qtest_add_func("rnic/data/empty-tagged", test_empty_tagged);
     qtest_add_func("rnic/data/reads-out", test_reads_out);
+    qtest_add_func("rnic/data/read-ends", test_read_ends);
     qtest_add_func("rnic/data/reads-in", test_reads_in);
     qtest_add_func("rnic/data/reads-in-order", test_reads_in_order);
     qtest_add_func("rnic/data/ord", test_ord);

@@ -207,6 +207,30 @@ static void check_behind_reads(void)
     connection_free(c);
 }
 
+/* It holds a Bind, of any window (the manual, Deviations). */
+static void check_bind(void)
+{
+    Connection *c = connection_new(&stag_options);
+    StagRegion region = stag_region(c->r, 1);
+    WireRead read;
+    StagBind bind;
+
+    stag_register(c->r, &region);
+    bind = stag_window(stag_alloc_mw(c->r, region.pd, 0x22), &region,
+                       region.va, 8, RNIC_ACCESS_REMOTE_WRITE);
+    post_read(c, RNIC_SQ_RDMA_READ, 0, 1);
+    stag_store_bind(c, 2, RNIC_WQE_SIGNALED | RNIC_WQE_LOCAL_FENCE, &bind);
+    rnic_ring_sq(c->r, &c->qp);
+    wire_get_read_request(c->peer, 1, &read);
+    rnic_settle(c->r);
+    g_assert_cmpint(stag_query_mw(c->r, bind.mw).valid, ==, 0);
+    respond(c, &read);
+    rnic_expect_cqe(c->r, &c->send_cq, 1, RNIC_WC_SUCCESS);
+    rnic_expect_cqe(c->r, &c->send_cq, 2, RNIC_WC_SUCCESS);
+    g_assert_cmpint(stag_query_mw(c->r, bind.mw).valid, ==, 1);
+    connection_free(c);
+}
+
 /* Of what does not have this fence it holds nothing back, behind a Read. */
 static void check_no_local_fence(void)
 {
@@ -248,6 +272,7 @@ static void test_local_fence(void)
     check_behind_large(RNIC_SQ_RDMA_WRITE);
     check_behind_large(RNIC_SQ_SEND);
     check_behind_reads();
+    check_bind();
     check_no_local_fence();
     rnic_shows("V9.3.1.1-14");
 }

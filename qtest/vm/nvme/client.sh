@@ -42,7 +42,8 @@ echo "transport=rdma,traddr=$(address_of server),trsvcid=4420,nqn=test,nr_io_que
 eventually 30 test -b $disk || fail "no disk"
 # invalid_region: whether rdma shows one, for later use.
 invalid_region() {
-	rdma -dd resource show mr | grep 'drv_state invalid' >/dev/null
+	rdma -dd resource show mr | sed ':a;N;$!ba;s/\n[ \t]\+/ /g' |
+		grep 'drv_state invalid' | grep 'drv_max_pages [1-9]' >/dev/null
 }
 eventually 10 invalid_region ||
 	fail "no Invalid region: $(rdma -dd resource show mr | tail -n 20)"

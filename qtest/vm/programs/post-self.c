@@ -474,10 +474,35 @@ static void try_bad_in_list(void)
 	say("bad work requests in lists: ok");
 }
 
+/* All but the last of a list have room; count: at most MOST_POSTS. */
+static void fill_rq_by_list(struct pair *p, unsigned int count)
+{
+	struct ibv_recv_wr *wrs = calloc(count + 1, sizeof(*wrs)), *bad = NULL;
+	unsigned int i;
+
+	if (!wrs)
+		fail("no memory");
+	for (i = 0; i <= count; i++) {
+		wrs[i].wr_id = wide(i);
+		wrs[i].next = i < count ? &wrs[i + 1] : NULL;
+	}
+	expect_refused(ibv_post_recv(p->b.id->qp, wrs, &bad), ENOMEM,
+		       "a list for a full RQ");
+	if (bad != &wrs[count])
+		fail("a list for an RQ of %u is refused from number %td on",
+		     count, bad - wrs);
+	for (i = 0; i < count; i++) {
+		post_message(&p->a, p->a_mr, p->a_memory, 0, 7);
+		poll_one(p->a.send_cq, 7, IBV_WC_SUCCESS);
+		poll_one(p->b.recv_cq, wide(i), IBV_WC_SUCCESS);
+	}
+	free(wrs);
+}
+
 static void fill_rq(struct pair *p)
 {
 	struct ibv_recv_wr *bad = NULL, recv = { 0 };
-	unsigned int receives = 0;
+	unsigned int receives = 0, i;
 	int ret;
 
 	while (!(ret = ibv_post_recv(p->b.id->qp, &recv, &bad)))
@@ -487,11 +512,12 @@ static void fill_rq(struct pair *p)
 	if (receives < QP_DEPTH || bad != &recv)
 		fail("an RQ of %d is full with %u", QP_DEPTH, receives);
 	/* The refusal disturbs none of them. */
-	while (receives--) {
+	for (i = 0; i < receives; i++) {
 		post_message(&p->a, p->a_mr, p->a_memory, 0, 7);
 		poll_one(p->a.send_cq, 7, IBV_WC_SUCCESS);
 		poll_one(p->b.recv_cq, 0, IBV_WC_SUCCESS);
 	}
+	fill_rq_by_list(p, receives);
 	expect_nothing(p->b.recv_cq, "all receives have completed");
 }
 

@@ -46,6 +46,16 @@ kill $server
 wait $server
 eventually 30 nothing_left || fail "$(objects_left)"
 
+# A region of three pages to which windows may be bound.
+hold-region -p 3 -a 0x11 "$device" >/tmp/holder &
+holder=$!
+eventually 30 grep -q '^held' /tmp/holder || fail "hold-region: $(cat /tmp/holder)"
+shown mr 'comm hold-region' 'mrlen 12288 ' 'drv_access 0x11 ' 'drv_state valid' \
+	'drv_pages 3 ' 'drv_max_pages 0 '
+kill $holder
+wait $holder
+eventually 30 nothing_left || fail "$(objects_left)"
+
 say "connected"
 rping -s -a "$(address_of alone)" -C 2000000 >/tmp/server 2>&1 &
 server=$!
