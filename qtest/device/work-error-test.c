@@ -1080,17 +1080,41 @@ static void test_total_length(void)
 
 /* ----------------------------------------------------------- broken queues */
 
-/* More in the ring than it holds. */
+/* All slots of the ring have a good WQE, which has been used. */
+static void use_all_receives(Connection *c)
+{
+    for (uint32_t i = 0; i < c->qp.rq_depth; i++) {
+        connection_recv(c, 1, 0, 8);
+        wire_put_send(c->peer, WIRE_SEND, 0, "12345678", 8);
+        rnic_expect_cqe(c->r, &c->recv_cq, 1, RNIC_WC_SUCCESS);
+    }
+}
+
+static void use_all_sends(Connection *c)
+{
+    uint32_t first = c->qp.sq_producer;
+    uint8_t got[8];
+
+    for (uint32_t msn = 1; c->qp.sq_producer - first < c->qp.sq_depth; msn++) {
+        connection_post(c, RNIC_SQ_SEND, 1, 0, 8);
+        wire_get_send(c->peer, WIRE_SEND, msn, got, 8);
+        rnic_expect_cqe(c->r, &c->send_cq, 1, RNIC_WC_SUCCESS);
+    }
+}
+
+/* More in the ring than it holds: nothing of it is done. */
 static void test_producer_overshoot(void)
 {
     for (int rq = 0; rq < 2; rq++) {
         Connection *c = connection_new(NULL);
 
         if (rq) {
+            use_all_receives(c);
             c->qp.rq_producer += c->qp.rq_depth + 1;
             rnic_ring_rq(c->r, &c->qp);
             wire_put_send(c->peer, WIRE_SEND, 0, "12345678", 8);
         } else {
+            use_all_sends(c);
             c->qp.sq_producer += c->qp.sq_depth + 1;
             rnic_ring_sq(c->r, &c->qp);
         }
@@ -1098,11 +1122,34 @@ static void test_producer_overshoot(void)
         rnic_expect_async(c->r, RNIC_AE_QP_CATASTROPHIC, c->qp.number);
         wire_shutdown(c->peer);
         rnic_wait_qp_state(c->r, &c->qp, RNIC_QPS_ERROR);
+        rnic_expect_no_cqe(c->r, &c->send_cq);
+        rnic_expect_no_cqe(c->r, &c->recv_cq);
         g_assert_cmpuint(rnic_admin_object(c->r, RNIC_ADMIN_DESTROY_QP,
                                            c->qp.number), ==, RNIC_ST_OK);
         connection_free(c);
     }
     rnic_shows("V8.3.3-19 V9.5.3-31");
+}
+
+/* A good WQE of which not all units are posted. */
+static void test_units_not_posted(void)
+{
+    Connection *c = connection_new(NULL);
+    RnicWr wr = connection_wr(c, RNIC_SQ_SEND, 1, 0, 8);
+    uint8_t wqe[RNIC_SQ_UNIT * RNIC_SQ_MAX_UNITS];
+    uint32_t units;
+
+    wr.num_sge = 3;
+    wr.sge[1] = wr.sge[2] = wr.sge[0];
+    units = rnic_encode_wr(&wr, wqe);
+    g_assert_cmpuint(units, >, 1);
+    rnic_store_wqe(c->r, &c->qp, wqe, units);
+    c->qp.sq_producer--;
+    rnic_ring_sq(c->r, &c->qp);
+    wire_expect_terminate(c->peer, 0x0207);
+    rnic_expect_async(c->r, RNIC_AE_QP_CATASTROPHIC, c->qp.number);
+    rnic_expect_no_cqe(c->r, &c->send_cq);
+    connection_free(c);
 }
 
 /* Queue memory that is nowhere. */
@@ -1577,6 +1624,8 @@ int main(int argc, char **argv)
     qtest_add_func("rnic/work-error/bounds", test_bounds);
     qtest_add_func("rnic/work-error/total-length", test_total_length);
     qtest_add_func("rnic/work-error/overshoot", test_producer_overshoot);
+    qtest_add_func("rnic/work-error/units-not-posted",
+                   test_units_not_posted);
     qtest_add_func("rnic/work-error/queue-unreachable",
                    test_queue_unreachable);
     qtest_add_func("rnic/work-error/cq-overflow", test_cq_overflow);
