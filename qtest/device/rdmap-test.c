@@ -508,6 +508,41 @@ static void test_complete_by_llp(void)
     rnic_shows("R5.5-11");
 }
 
+/*
+ * Sends wait for a peer that takes nothing, and then it asks for a Read: the response is
+ * not behind all of them.
+ */
+static void test_response_between_sends(void)
+{
+    enum { COUNT = 512, SIZE = 64 * 1024 };
+    const ConnectionOptions options = { .sq_depth = COUNT };
+    Connection *c = connection_new(&options);
+    RnicWr wr = { .opcode = RNIC_SQ_SEND, .num_sge = 1 };
+    g_autofree uint8_t *data = g_malloc(LARGE);
+    RnicMr mr = large_mr(c, data);
+    unsigned sends = 0, behind = 0;
+
+    for (unsigned i = 0; i < COUNT; i++) {
+        wr.sge[0] = rnic_sge(&mr, i * SIZE % LARGE, SIZE);
+        rnic_post_send(c->r, &c->qp, &wr);
+    }
+    rnic_settle(c->r);
+    wire_put_read_request(c->peer, &(WireRead) {
+        .size = 8, .source_stag = mr.stag, .source_to = mr.va });
+    while (sends < COUNT) {
+        WireSegment segment;
+
+        wire_get_segment(c->peer, &segment);
+        g_free(segment.payload);
+        sends += segment.opcode == WIRE_SEND && segment.last;
+        if (segment.opcode == WIRE_READ_RESPONSE) {
+            behind = COUNT - sends;
+        }
+    }
+    g_assert_cmpuint(behind, >, 0);
+    connection_free(c);
+}
+
 /* A Terminate comes while nearly all of the queue has not even begun. */
 static void test_terminate_flushes_queue(void)
 {
@@ -559,6 +594,8 @@ int main(int argc, char **argv)
     qtest_add_func("rnic/rdmap/ird-pending", test_ird_pending);
     qtest_add_func("rnic/rdmap/fence-of-many", test_fence_of_many);
     qtest_add_func("rnic/rdmap/complete-by-llp", test_complete_by_llp);
+    qtest_add_func("rnic/rdmap/response-between-sends",
+                   test_response_between_sends);
     qtest_add_func("rnic/rdmap/stalled-stream", test_stalled_stream);
     qtest_add_func("rnic/rdmap/terminate-flushes-queue",
                    test_terminate_flushes_queue);
