@@ -520,12 +520,15 @@ static void test_response_between_sends(void)
     RnicWr wr = { .opcode = RNIC_SQ_SEND, .num_sge = 1 };
     g_autofree uint8_t *data = g_malloc(LARGE);
     RnicMr mr = large_mr(c, data);
+    uint8_t wqe[RNIC_SQ_UNIT * RNIC_SQ_MAX_UNITS];
     unsigned sends = 0, behind = 0;
 
     for (unsigned i = 0; i < COUNT; i++) {
         wr.sge[0] = rnic_sge(&mr, i * SIZE % LARGE, SIZE);
-        rnic_post_send(c->r, &c->qp, &wr);
+        rnic_store_wqe(c->r, &c->qp, wqe, rnic_encode_wr(&wr, wqe));
     }
+    /* The device knows of all of them when it looks at the queue. */
+    rnic_ring_sq(c->r, &c->qp);
     rnic_settle(c->r);
     wire_put_read_request(c->peer, &(WireRead) {
         .size = 8, .source_stag = mr.stag, .source_to = mr.va });
