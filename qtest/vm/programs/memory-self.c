@@ -186,6 +186,21 @@ static void check_in_place(uint8_t *region, const struct frames *before,
 
 /* ------------------------------------------------------------ the tests */
 
+/* A region for all rights keeps them, so it cannot move to memory for reading alone. */
+static void refuse_move_to(uint8_t *read_only)
+{
+	uint8_t *region = map(PROT_READ | PROT_WRITE);
+	struct ibv_mr *mr = register_memory(ep.id, region, REGION, REMOTE);
+
+	if (ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, read_only,
+			 REGION, 0) != IBV_REREG_MR_ERR_CMD || errno != EFAULT)
+		fail("a region for writing moved to read-only memory: %s",
+		     strerror(errno));
+	if (ibv_dereg_mr(mr))
+		fail("ibv_dereg_mr: %s", strerror(errno));
+	munmap(region, REGION);
+}
+
 static void read_only_memory(void)
 {
 	uint8_t *region = map(PROT_READ | PROT_WRITE);
@@ -212,6 +227,7 @@ static void read_only_memory(void)
 	say("LOCAL_WRITE later: %s", strerror(errno));
 	if (ibv_dereg_mr(mr))
 		fail("ibv_dereg_mr: %s", strerror(errno));
+	refuse_move_to(region);
 	munmap(region, REGION);
 	say("read-only memory: ok");
 	if (ibv_reg_mr(ep.id->pd, region, REGION, REMOTE) || errno != EFAULT)
