@@ -450,7 +450,7 @@ static int check_stag_zero_invalidated(struct memory *m)
 	struct ib_wc wc;
 
 	return ib_post_recv(m->qp[1], &recv, NULL) ?:
-	       execute(m, 0, &send, IB_WC_REM_OP_ERR,
+	       execute(m, 0, &send, IB_WC_REM_ACCESS_ERR,
 		       "a Send that invalidates STag zero") ?:
 	       await(m, 1, &wc) ?:
 	       need(wc.status == IB_WC_REM_INV_REQ_ERR, "its receive");
@@ -600,7 +600,7 @@ static int check_wrong_invalidate(struct memory *m)
 		return ret;
 	send.ex.invalidate_rkey = m->mr->rkey ^ 1;
 	ret = ib_post_recv(m->qp[1], &recv, NULL) ?:
-	      execute(m, 0, &send, IB_WC_REM_OP_ERR,
+	      execute(m, 0, &send, IB_WC_REM_ACCESS_ERR,
 		      "a Send that invalidates another key") ?:
 	      await(m, 1, &wc) ?:
 	      need(wc.status == IB_WC_REM_INV_REQ_ERR, "its receive") ?:
