@@ -44,7 +44,7 @@ enum {
     IWARP_TERM_READ_ACCESS = 0x0102,
     IWARP_TERM_READ_STREAM = 0x0103,        /* not of this stream or PD */
     IWARP_TERM_READ_WRAP = 0x0104,
-    IWARP_TERM_INVALIDATE = 0x0109,         /* STag is there, but not for this */
+    IWARP_TERM_INVALIDATE = 0x0109,         /* the STag exists but cannot be */
     IWARP_TERM_PROTECTION = 0x01ff,
 
     /* RDMAP 2: remote operation */

@@ -219,7 +219,7 @@ static bool stag_invalidatable(const RnicStag *entry, uint32_t stag)
            (!entry->valid || entry->key == (stag & 0xff));
 }
 
-/* Who may invalidate: its PD, or the QP a window is bound through. */
+/* Its PD may invalidate an STag, or the QP that a window is bound through. */
 static bool stag_may_invalidate(const RnicStag *entry, const RnicAccessor *who)
 {
     return entry->valid ? tpt_serves(entry, who) : entry->pd == who->pd;

@@ -52,7 +52,7 @@ void rnic_tpt_write_unlock(RnicState *s);
 typedef enum RnicAccessResult {
     RNIC_ACCESS_OK,
     RNIC_ACCESS_INVALID_STAG,
-    RNIC_ACCESS_NOT_INVALIDATED,        /* it is there, but may not be invalidated */
+    RNIC_ACCESS_NOT_INVALIDATED,        /* the STag exists but cannot be invalidated */
     RNIC_ACCESS_INVALID_PD,     /* MR of another PD, MW of another QP */
     RNIC_ACCESS_RIGHTS,
     RNIC_ACCESS_WRAP,
@@ -136,9 +136,10 @@ RnicAccessResult rnic_tpt_map_sgl(RnicState *s, const RnicAccessor *who,
 /*
  * Invalidate an STag on behalf of @who (7.8): Invalidate Local STag, Read with
  * Invalidate, and with @remote an incoming Send with Invalidate.  INVALID_STAG:
- * there is no STag of this index; NOT_INVALIDATED: STag zero, a shared region,
- * another key, or windows are bound to it.  RNIC_ACCESS_RIGHTS can only come with
- * @remote.
+ * there is no STag of this index; NOT_INVALIDATED: STag zero, a shared region, a
+ * window of a PD, another key than that of a Valid STag, or windows are bound to it;
+ * INVALID_PD: another PD's, or a window of another QP.  RNIC_ACCESS_RIGHTS can only
+ * come with @remote.
  */
 RnicAccessResult rnic_tpt_invalidate(RnicState *s, const RnicAccessor *who,
                                      uint32_t stag, bool remote);

@@ -904,6 +904,8 @@ RnicSqStep rnic_sq_begin(RnicQp *qp, RnicJob *job)
         step = sq_extensions_gate(qp, job);
     }
     if (step == RNIC_SQ_MESSAGE) {
+        /* From here there is this one and type->second: no more than the array has. */
+        qp->sq.messages_count = 0;
         type->begin(qp, job);
         sq_message_begins(qp, &job->msg);
     }

@@ -207,7 +207,8 @@ static void check_behind_reads(void)
     connection_free(c);
 }
 
-/* It holds a Bind, of any window (the manual, Deviations). */
+/* The fence holds the Bind of a QP's window (the manual, Deviations); of a PD's: see
+ * pd-window-test. */
 static void check_bind(void)
 {
     Connection *c = connection_new(&stag_options);

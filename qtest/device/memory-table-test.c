@@ -75,8 +75,7 @@ typedef enum Verdict {
     INVALID_WINDOW,
     INVALID_PD,
     RIGHTS,
-    BOUND,
-    NOT_INVALIDATED,            /* there is one, but not for an Invalidate */
+    NOT_INVALIDATED,            /* it exists, but no Invalidate may have it */
     NOT_INVALID,
     NOT_PRIVILEGED,
     NOT_ENABLED,                /* the QP's attribute for the message */
@@ -134,7 +133,7 @@ static Verdict invalidate_rule(const Thing *t, bool incoming,
         return INVALID_PD;
     }
     if (t->bound) {
-        return BOUND;
+        return NOT_INVALIDATED;
     }
     if (incoming && (!(enables & (RNIC_QP_ENABLE_READ |
                                   RNIC_QP_ENABLE_WRITE)) ||
@@ -229,7 +228,6 @@ static uint8_t completion_of(Verdict verdict)
     case ALLOWED:
         return RNIC_WC_SUCCESS;
     case INVALID_STAG:
-    case BOUND:
     case NOT_INVALIDATED:
         return RNIC_WC_INVALID_STAG;
     case INVALID_REGION:
@@ -530,7 +528,7 @@ static void do_send_invalidate(World *w, const Made *made, Access access,
 {
     static const uint16_t codes[] = {
         [INVALID_STAG] = 0x0209, [NOT_INVALIDATED] = 0x0109,
-        [INVALID_PD] = 0x0109, [BOUND] = 0x0109, [RIGHTS] = 0x0102,
+        [INVALID_PD] = 0x0109, [RIGHTS] = 0x0102,
     };
     struct rnic_cqe cqe;
     WireTerminate t;

@@ -500,6 +500,7 @@ static void test_complete_by_llp(void)
         g_assert_cmpint(cqe.status, ==, RNIC_WC_SUCCESS);
         complete += SIZE;
     }
+    g_assert_cmpuint(complete, >, 0);
     g_assert_cmpuint(complete, <, COUNT * SIZE);
     qtest_qmp_assert_success(c->r->qts, "{ 'execute': 'stop' }");
     g_assert_cmpuint(complete, <=, octets_of_socket(c->peer) + OUTPUT);

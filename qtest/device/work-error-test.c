@@ -1016,7 +1016,7 @@ static void test_bounds(void)
     rnic_shows("V9.5.2-7");
 }
 
-/* Of the queue of the QP, or of an S-RQ: 8 octets come, and none of them arrives. */
+/* A receive of 4 GiB, of the QP's own queue or of an S-RQ, takes none of 8 octets. */
 static void check_receive_length(bool of_srq)
 {
     enum { HALF = 0x80000000 };

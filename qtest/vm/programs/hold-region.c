@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +19,7 @@ static const char help[] =
 "usage: hold-region [options] ADAPTER\n"
 "Registers memory and waits for its end.\n"
 "  -p, --pages N         (default 1)\n"
-"  -a, --access BITS     of ibv_reg_mr(), in hexadecimal (default 1)\n"
+"  -a, --access BITS     of ibv_reg_mr() (default 1)\n"
 "Exit status: 1 wrong, 2 usage; otherwise a signal ends it.\n";
 
 static const struct option options[] = {
@@ -56,7 +57,7 @@ int main(int argc, char **argv)
 			pages = parse_number(optarg, "--pages", 1024);
 			break;
 		case 'a':
-			access = strtoul(optarg, NULL, 16);
+			access = parse_number(optarg, "--access", INT_MAX);
 			break;
 		case 'h':
 			fputs(help, stdout);

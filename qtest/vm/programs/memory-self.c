@@ -308,7 +308,7 @@ static struct ibv_pd *own_pd(void)
 	return pd;
 }
 
-/* Makes a CQ and destroys it, or fails with the error due. */
+/* Making a CQ has to end with the error due, or, if that is 0, well. */
 static void expect_cq(struct ibv_context *context, int entries, int due)
 {
 	struct ibv_cq *cq = ibv_create_cq(context, entries, NULL, NULL, 0);
@@ -321,8 +321,8 @@ static void expect_cq(struct ibv_context *context, int entries, int due)
 }
 
 /*
- * A user who may lock memory up to a limit may register so much, and queues count
- * too.
+ * An ordinary user registers no more memory than the limit of locked memory; queues
+ * count, too.
  */
 static void obey_limit(void)
 {
