@@ -1344,9 +1344,10 @@ static void leave_closing(Connection *c, bool reset)
 }
 
 /* Many streams on one QP, one after another; every count starts anew. */
-static void test_reconnect(void)
+static void check_reconnect(const char *properties)
 {
-    Connection *c = connection_prepare(NULL);
+    Connection *c = connection_prepare(&(ConnectionOptions) {
+        .properties = properties });
 
     for (int i = 0; i < 20; i++) {
         ConnectionOptions options = {
@@ -1377,6 +1378,12 @@ static void test_reconnect(void)
     }
     g_assert_cmpuint(rnic_query_counters(c->r).endpoints, ==, 0);
     connection_free(c);
+}
+
+static void test_reconnect(void)
+{
+    check_reconnect("");
+    check_reconnect(",mpa-markers=on");
     rnic_shows("V6.2.1.2-2 V6.2.5-12 V6.6.1-1");
 }
 

@@ -109,10 +109,16 @@ uint16_t stag_try_reregister(Rnic *r, StagRegion *region, uint32_t change)
 {
     struct rnic_admin_sqe sqe = stag_command(r, RNIC_ADMIN_REREGISTER_MR,
                                              region);
+    uint16_t status;
 
     sqe.register_mr.stag = cpu_to_le32(region->stag);
     sqe.register_mr.change = cpu_to_le32(change);
-    return run(r, &sqe, region);
+    status = run(r, &sqe, region);
+    if (status == RNIC_ST_OK) {
+        g_assert_cmpuint(region->granted, ==,
+                         le32_to_cpu(stag_query_mr(r, region->stag).max_pages));
+    }
+    return status;
 }
 
 uint16_t stag_try_share(Rnic *r, uint32_t source, StagRegion *region)

@@ -17,6 +17,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#include <rdma/ib_user_verbs.h>
 
 #include "common.h"
 
@@ -364,6 +367,37 @@ static struct ibv_qp_cap capabilities(struct ibv_qp *qp)
 	return init.cap;
 }
 
+/* What the driver tells: in ibv_query_qp() the provider puts its own in its place. */
+static struct ibv_qp_cap drivers_capabilities(struct ibv_qp *qp)
+{
+	struct ib_uverbs_query_qp_resp resp;
+	struct {
+		struct ib_uverbs_cmd_hdr head;
+		struct ib_uverbs_query_qp query;
+	} cmd = {
+		.head = {
+			.command = IB_USER_VERBS_CMD_QUERY_QP,
+			.in_words = sizeof(cmd) / 4,
+			.out_words = sizeof(resp) / 4,
+		},
+		.query = {
+			.response = (uintptr_t)&resp,
+			.qp_handle = qp->handle,
+			.attr_mask = IBV_QP_CAP,
+		},
+	};
+
+	if (write(qp->context->cmd_fd, &cmd, sizeof(cmd)) != sizeof(cmd))
+		fail("the driver's query of a QP: %s", strerror(errno));
+	return (struct ibv_qp_cap) {
+		.max_send_wr = resp.max_send_wr,
+		.max_recv_wr = resp.max_recv_wr,
+		.max_send_sge = resp.max_send_sge,
+		.max_recv_sge = resp.max_recv_sge,
+		.max_inline_data = resp.max_inline_data,
+	};
+}
+
 static int try_resize_qp(struct ibv_qp *qp, uint32_t send_wr, uint32_t recv_wr)
 {
 	struct ibv_qp_attr attr = { .cap = capabilities(qp) };
@@ -377,10 +411,15 @@ static void resize_qp(struct ibv_qp *qp, uint32_t send_wr, uint32_t recv_wr)
 {
 	int ret = try_resize_qp(qp, send_wr, recv_wr);
 	struct ibv_qp_cap cap = capabilities(qp);
+	struct ibv_qp_cap drivers = drivers_capabilities(qp);
 
 	if (ret)
 		fail("ibv_modify_qp to %u and %u WRs: %s", send_wr, recv_wr,
 		     strerror(ret));
+	if (memcmp(&drivers, &cap, sizeof(cap)))
+		fail("the driver tells of a QP of %u and %u WRs, the provider of %u and %u",
+		     drivers.max_send_wr, drivers.max_recv_wr, cap.max_send_wr,
+		     cap.max_recv_wr);
 	if (cap.max_send_wr < send_wr || (!qp->srq && cap.max_recv_wr < recv_wr))
 		fail("a QP of %u and %u WRs, and not of %u and %u",
 		     cap.max_send_wr, cap.max_recv_wr, send_wr, recv_wr);

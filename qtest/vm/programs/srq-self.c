@@ -371,6 +371,9 @@ static void ignore_rq(void)
 
 	if (!qp)
 		fail("a QP with an S-RQ and an absurd RQ: %s", strerror(errno));
+	if (attr.cap.max_recv_wr || attr.cap.max_recv_sge)
+		fail("ibv_create_qp with an S-RQ returned an RQ of %u WRs of %u SGEs",
+		     attr.cap.max_recv_wr, attr.cap.max_recv_sge);
 	if (ibv_query_qp(qp, &now, IBV_QP_CAP, &init))
 		fail("ibv_query_qp: %s", strerror(errno));
 	if (init.cap.max_recv_wr || init.cap.max_recv_sge || init.srq != srq)

@@ -320,13 +320,18 @@ static int set_depths(struct ib_qp *qp, u8 ird, u8 ord)
 	struct ib_qp_attr attr = {
 		.max_dest_rd_atomic = ird, .max_rd_atomic = ord,
 	};
-	struct ib_qp_init_attr init;
+	struct ib_qp_init_attr before, init;
+	struct ib_qp_attr told;
 
-	return ib_modify_qp(qp, &attr, IB_QP_MAX_DEST_RD_ATOMIC |
+	return ib_query_qp(qp, &told, IB_QP_CAP, &before) ?:
+	       ib_modify_qp(qp, &attr, IB_QP_MAX_DEST_RD_ATOMIC |
 			    IB_QP_MAX_QP_RD_ATOMIC) ?:
 	       ib_query_qp(qp, &attr, 0, &init) ?:
 	       need(attr.max_dest_rd_atomic == ird && attr.max_rd_atomic == ord,
-		    "IRD and ORD that were granted");
+		    "IRD and ORD that were granted") ?:
+	       need(!memcmp(&attr.cap, &before.cap, sizeof(attr.cap)) &&
+		    !memcmp(&init.cap, &before.cap, sizeof(init.cap)),
+		    "the WRs of a QP whose IRD and ORD have changed");
 }
 
 static int change(struct ib_qp *qp, enum ib_qp_state state)
@@ -418,7 +423,7 @@ static int check_told_with_srq(struct attributes *a)
 
 	if (IS_ERR(qp))
 		return PTR_ERR(qp);
-	ret = expect_told(a, qp, IB_QPS_INIT, -1) ?:
+	ret = to_init(qp) ?: expect_told(a, qp, IB_QPS_INIT, -1) ?:
 	      ib_query_qp(qp, &attr, IB_QP_CAP, &init) ?:
 	      need(!attr.cap.max_recv_wr && !attr.cap.max_recv_sge &&
 		   attr.cap.max_send_wr == 4, "the RQ of a QP with an S-RQ");
