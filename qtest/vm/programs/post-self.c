@@ -499,6 +499,43 @@ static void fill_rq_by_list(struct pair *p, unsigned int count)
 	free(wrs);
 }
 
+static void expect_full_rq(struct pair *p, const char *what)
+{
+	struct ibv_recv_wr *bad = NULL, recv = { 0 };
+
+	expect_refused(ibv_post_recv(p->b.id->qp, &recv, &bad), ENOMEM, what);
+	if (bad != &recv)
+		fail("%s: the receive is not said to be bad", what);
+}
+
+/* a's number i to b's number i, where a receive waits for it. */
+static void send_octet(struct pair *p, unsigned int i)
+{
+	post_message(&p->a, p->a_mr, p->a_memory + i, 1, 7);
+	poll_one(p->a.send_cq, 7, IBV_WC_SUCCESS);
+	await_octet(p, i);
+}
+
+/* A slot comes back with the completion, not with the message. */
+static void fill_rq_unpolled(struct pair *p, unsigned int count)
+{
+	unsigned int i;
+
+	fill(p);
+	for (i = 0; i < count; i++)
+		post_receive(&p->b, p->b_mr, p->b_memory + i, 1, wide(i));
+	for (i = 0; i < count; i++)
+		send_octet(p, i);
+	expect_full_rq(p, "all receives done, none polled");
+	poll_one(p->b.recv_cq, wide(0), IBV_WC_SUCCESS);
+	post_receive(&p->b, p->b_mr, p->b_memory + count, 1, wide(count));
+	expect_full_rq(p, "one receive polled, one posted");
+	for (i = 1; i < count; i++)
+		poll_one(p->b.recv_cq, wide(i), IBV_WC_SUCCESS);
+	send_octet(p, count);
+	poll_one(p->b.recv_cq, wide(count), IBV_WC_SUCCESS);
+}
+
 static void fill_rq(struct pair *p)
 {
 	struct ibv_recv_wr *bad = NULL, recv = { 0 };
@@ -518,6 +555,7 @@ static void fill_rq(struct pair *p)
 		poll_one(p->b.recv_cq, 0, IBV_WC_SUCCESS);
 	}
 	fill_rq_by_list(p, receives);
+	fill_rq_unpolled(p, receives);
 	expect_nothing(p->b.recv_cq, "all receives have completed");
 }
 
