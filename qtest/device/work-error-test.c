@@ -1185,7 +1185,20 @@ static void test_queue_unreachable(void)
     connection_free(c);
 }
 
-/* A CQ that is full: its QP ends, another does not notice. */
+/* Work that waits until the QP ends: of the SQ, or of the RQ. */
+static void post_waiting(Connection *c, bool send, uint64_t wr_id)
+{
+    WireRead read;
+
+    if (send) {
+        connection_post(c, RNIC_SQ_RDMA_READ, wr_id, 0, 8);
+        wire_get_read_request(c->peer, 1, &read);
+    } else {
+        connection_recv(c, wr_id, 0, 8);
+    }
+}
+
+/* A CQ that is full: its QP ends, but not the QP's other CQ, nor another QP. */
 static void check_cq_overflow(bool receive)
 {
     Connection *a = connection_new(&(ConnectionOptions) { .cq_depth = 2 });
@@ -1194,6 +1207,7 @@ static void check_cq_overflow(bool receive)
     struct rnic_admin_cqe cqe;
     struct rnic_aeqe cq_event, qp_event;
     RnicCq *full = receive ? &a->recv_cq : &a->send_cq;
+    RnicCq *good = receive ? &a->send_cq : &a->recv_cq;
     uint8_t got[8];
     WireTerminate t;
 
@@ -1202,6 +1216,7 @@ static void check_cq_overflow(bool receive)
     g_assert_cmpuint(rnic_admin(a->r, &sqe, &cqe), ==, RNIC_ST_OK);
     g_assert_cmpuint(le32_to_cpu(cqe.cq.depth), ==, 2);
     connection_establish(b, NULL);
+    post_waiting(a, receive, 9);
     for (int i = 0; i < 3; i++) {
         if (receive) {
             connection_recv(a, i, 0, 8);
@@ -1238,6 +1253,7 @@ static void check_cq_overflow(bool receive)
     /* What was on it is still good. */
     rnic_expect_cqe(a->r, full, 0, RNIC_WC_SUCCESS);
     rnic_expect_cqe(a->r, full, 1, RNIC_WC_SUCCESS);
+    rnic_expect_cqe(a->r, good, 9, RNIC_WC_FLUSHED);
     for (uint32_t i = 1; i <= 5; i++) {
         connection_recv(b, i, 0, 8);
         wire_put_send(b->peer, WIRE_SEND, 0, "12345678", 8);
