@@ -190,6 +190,26 @@ static void check_zero_based(World *w)
     stag_dealloc(w->r, region.stag);
 }
 
+/* A copy has a base type of its own: this one of a zero based region is VA based. */
+static void check_share_of_zero_based(World *w, const StagRegion *zero_based)
+{
+    StagRegion copy = *zero_based;
+    uint64_t first = copy.bus[0] + copy.offset;
+
+    g_assert_cmphex(copy.access & ZB, !=, 0);
+    copy.access = RNIC_TEST_ACCESS_ALL;
+    copy.va = 0x7000000000 + copy.offset;
+    copy.key = 0x5a;
+    stag_share(w->r, zero_based->stag, &copy);
+    g_assert_cmphex(le64_to_cpu(stag_query_mr(w->r, copy.stag).va), ==,
+                    copy.va);
+    assert_maps(w, copy.stag, copy.va, first);
+    assert_maps(w, copy.stag, copy.va + copy.length - 1,
+                first + copy.length - 1);
+    stag_peer_write_refused(w->c, copy.stag, 0, 1, 0x1101);
+    stag_dealloc(w->r, copy.stag);
+}
+
 /* Own rights, PD, key and base. */
 static void test_shared_own(void)
 {
@@ -217,6 +237,7 @@ static void test_shared_own(void)
     stag_peer_write_refused(w.c, read.stag, 0, 1, 0x1102);
     stag_peer_read_refused(w.c, read.stag, source.length, 1, 0x0101);
     assert_maps(&w, source.stag, source.va, source.bus[0] + 0x123);
+    check_share_of_zero_based(&w, &read);
     foreign.pd = pd;
     foreign.access = LW | RW;
     stag_share(w.r, read.stag, &foreign);
