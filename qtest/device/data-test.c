@@ -2058,7 +2058,7 @@ static void test_longest_each(void)
         g_assert_cmpuint(le32_to_cpu(cqe.byte_len), ==, read.size);
     }
     connection_free(c);
-    rnic_shows("R1.1-1");
+    rnic_shows("R1.1-1 V7.5.2-2");
 }
 
 /* A Read Request asks for as much as a message can have, and gets just that. */
