@@ -410,6 +410,19 @@ static void try_changed_region(struct ibv_mr *mr)
 	need_status(invalidate(mw2->rkey), 0, "invalidation");
 }
 
+/* A new translation gives a region new keys and leaves its rights; a Bind names it by
+ * its lkey. */
+static void try_moved_region(struct ibv_mr *mr)
+{
+	need_status(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL,
+				 region, SIZE, 0), 0,
+		    "a region without a window, moved");
+	need_status(bind_2(mr, 100, 1, RIGHTS), 0,
+		    "bind to a region that was moved");
+	expect_octet(IBV_WR_RDMA_WRITE, (uintptr_t)region + 100, true, "moved");
+	need_status(invalidate(mw2->rkey), 0, "invalidation");
+}
+
 /* The QP was not destroyed: it can be changed, it serves, and its events are told. */
 static void try_refused_destroy(void)
 {
@@ -474,6 +487,7 @@ static void try_in_use(void)
 	need_status(ibv_dereg_mr(mr), EBUSY, "a region with a window");
 	refuse_changes(mr);
 	try_refused_destroy();
+	try_moved_region(mr);
 	try_changed_region(mr);
 	need_status(ibv_dereg_mr(mr), 0, "a region without a window");
 
