@@ -93,12 +93,13 @@ static enum ibv_wc_status complete(unsigned int count)
 	return worst;
 }
 
-static void post(enum ibv_wr_opcode opcode, uint32_t length, uint32_t rkey)
+static void post_with(uint32_t lkey, enum ibv_wr_opcode opcode, uint32_t length,
+		      uint32_t rkey)
 {
 	struct ibv_sge sge = {
 		.addr = (uintptr_t)pair.memory,
 		.length = length,
-		.lkey = pair.mr->lkey,
+		.lkey = lkey,
 	};
 	struct ibv_send_wr *bad, wr = {
 		.opcode = opcode,
@@ -114,6 +115,11 @@ static void post(enum ibv_wr_opcode opcode, uint32_t length, uint32_t rkey)
 		fail("ibv_post_send failed");
 }
 
+static void post(enum ibv_wr_opcode opcode, uint32_t length, uint32_t rkey)
+{
+	post_with(pair.mr->lkey, opcode, length, rkey);
+}
+
 static void check_memory(enum ibv_wr_opcode opcode, bool done, const char *what)
 {
 	uint8_t peers = done && opcode == IBV_WR_RDMA_WRITE ? 1 : 2;
@@ -126,6 +132,18 @@ static void check_memory(enum ibv_wr_opcode opcode, bool done, const char *what)
 			     opcode, i, pair.memory[i], pair.memory[SIZE + i]);
 }
 
+static void fill_memory(void)
+{
+	memset(pair.memory, 1, SIZE);
+	memset(pair.memory + SIZE, 2, SIZE);
+}
+
+static void destroy_pair(void)
+{
+	if (ibv_destroy_qp(pair.qps[0]) || ibv_destroy_qp(pair.qps[1]))
+		fail("ibv_destroy_qp: %s", strerror(errno));
+}
+
 /*
  * A Read behind it tells how a Write went; of no octets, it needs no right. Who owns
  * the memory is told by an event of its QP if something was not granted.
@@ -135,8 +153,7 @@ static void try_access(enum ibv_wr_opcode opcode, uint32_t rkey, bool granted,
 {
 	enum ibv_wc_status status;
 
-	memset(pair.memory, 1, SIZE);
-	memset(pair.memory + SIZE, 2, SIZE);
+	fill_memory();
 	post(opcode, SIZE, rkey);
 	post(IBV_WR_RDMA_READ, 0, rkey);
 	status = complete(2);
@@ -147,8 +164,7 @@ static void try_access(enum ibv_wr_opcode opcode, uint32_t rkey, bool granted,
 	if (!granted)
 		by_hand_expect_event(&pair.adapter, pair.qps[1],
 				     IBV_EVENT_QP_ACCESS_ERR);
-	if (ibv_destroy_qp(pair.qps[0]) || ibv_destroy_qp(pair.qps[1]))
-		fail("ibv_destroy_qp: %s", strerror(errno));
+	destroy_pair();
 }
 
 /* To RDMAP a Read that is not enabled is no error of protection. */
@@ -220,6 +236,35 @@ static void try_regions(void)
 			fail("ibv_dereg_mr: %s", strerror(errno));
 }
 
+/*
+ * A Read goes to memory that may be written here, whether or not the peer may write
+ * there. To other memory nothing comes of its response, and who reads is told.
+ */
+static void try_sink(int access)
+{
+	bool granted = access & IBV_ACCESS_LOCAL_WRITE;
+	struct ibv_mr *sink = ibv_reg_mr(pair.adapter.pd, pair.memory, SIZE,
+					 access);
+	enum ibv_wc_status status;
+
+	if (!sink)
+		fail("a sink with access 0x%x: %s", access, strerror(errno));
+	connect_pair(ALL);
+	fill_memory();
+	post_with(sink->lkey, IBV_WR_RDMA_READ, SIZE, pair.mr->rkey);
+	status = complete(1);
+	if ((status == IBV_WC_SUCCESS) != granted)
+		fail("a sink with access 0x%x: %s", access,
+		     ibv_wc_status_str(status));
+	check_memory(IBV_WR_RDMA_READ, granted, "a sink");
+	if (!granted)
+		by_hand_expect_event(&pair.adapter, pair.qps[0],
+				     IBV_EVENT_QP_ACCESS_ERR);
+	destroy_pair();
+	if (ibv_dereg_mr(sink))
+		fail("ibv_dereg_mr: %s", strerror(errno));
+}
+
 /* Over the same octets again, for another PD: its QPs serve it, and no others. */
 static void try_other_pd(void)
 {
@@ -262,6 +307,8 @@ static void run(const char *adapter)
 		try_qp(sets[i], IBV_WR_RDMA_READ, IBV_ACCESS_REMOTE_READ);
 	}
 	try_regions();
+	for (i = 0; i < REGIONS; i++)
+		try_sink(regions[i]);
 	try_other_pd();
 	if (ibv_dereg_mr(pair.mr) || ibv_destroy_cq(pair.cq))
 		fail("clean-up: %s", strerror(errno));
