@@ -16,17 +16,22 @@ static void arm(Connection *c, uint32_t how)
     rnic_cq_arm(c->r, &c->send_cq, how);
 }
 
-/* A receive completes; its CQE stays on the CQ. */
-static void receive_one(Connection *c, uint64_t wr_id)
+/* A receive completes by a Send of this kind; its CQE stays on the CQ. */
+static void receive_kind(Connection *c, uint8_t opcode, uint64_t wr_id)
 {
     uint8_t data[MESSAGE], got[MESSAGE];
 
     memset(data, wr_id, MESSAGE);
     connection_recv(c, wr_id, wr_id * MESSAGE, MESSAGE);
-    wire_put_send(c->peer, WIRE_SEND, 0, data, MESSAGE);
+    wire_put_send(c->peer, opcode, 0, data, MESSAGE);
     RNIC_UNTIL(c->r, (connection_peek(c, wr_id * MESSAGE, got, MESSAGE),
                       memcmp(got, data, MESSAGE) == 0));
     rnic_settle(c->r);
+}
+
+static void receive_one(Connection *c, uint64_t wr_id)
+{
+    receive_kind(c, WIRE_SEND, wr_id);
 }
 
 /* One event of the CQ, or none. */
@@ -69,6 +74,31 @@ static void test_not_polled(void)
     }
     connection_free(c);
     rnic_shows("V8.2.4-1 V8.2.5-6 V8.2.5-7 V8.2.5-15");
+}
+
+/* To solicited mode the same: solicited CQEs that are there do not count. */
+static void test_solicited_not_polled(void)
+{
+    Connection *c = connection_new(&(ConnectionOptions) { .one_cq = true });
+    uint64_t posted = 1;
+
+    for (unsigned round = 0; round < 3; round++) {
+        receive_kind(c, WIRE_SEND_SE, posted++);
+        receive_kind(c, WIRE_SEND, posted++);
+        receive_kind(c, WIRE_SEND_SE, posted++);
+        arm(c, RNIC_ARM_SOLICITED);
+        expect_events(c, 0);
+        receive_kind(c, WIRE_SEND, posted++);
+        expect_events(c, 0);
+        receive_kind(c, WIRE_SEND_SE, posted++);
+        expect_events(c, 1);
+    }
+    for (uint64_t wr_id = 1; wr_id < posted; wr_id++) {
+        rnic_expect_cqe(c->r, &c->send_cq, wr_id, RNIC_WC_SUCCESS);
+    }
+    rnic_expect_no_cqe(c->r, &c->send_cq);
+    connection_free(c);
+    rnic_shows("V8.2.5-6 V8.2.5-9 V8.2.5-15");
 }
 
 /* Of what is not signaled nobody is told, whatever it is; of the next that is. */
@@ -182,6 +212,8 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     qtest_add_func("rnic/notification/not-polled", test_not_polled);
+    qtest_add_func("rnic/notification/solicited-not-polled",
+                   test_solicited_not_polled);
     qtest_add_func("rnic/notification/unsignaled", test_unsignaled);
     qtest_add_func("rnic/notification/errors", test_errors);
     return g_test_run();
