@@ -895,6 +895,68 @@ static void test_stag_zero(void)
     rnic_shows("V6.3.5-10");
 }
 
+/* ------------------------------------------------------------- notification */
+
+/* One event of the CQ of @c's receives, or none; of another CQ none in any case. */
+static void expect_completion_events(World *w, Connection *c, unsigned count)
+{
+    struct rnic_ceqe event;
+
+    if (count) {
+        rnic_eq_wait(w->r, &w->r->comp_eq, &event);
+        g_assert_cmphex(le32_to_cpu(event.cqn), ==, c->recv_cq.number);
+    }
+    rnic_settle(w->r);
+    g_assert_false(rnic_eq_poll(w->r, &w->r->comp_eq, &event));
+}
+
+/* A Send of either kind that solicits, behind one that does not. */
+static void check_solicited(World *w, Connection *c, bool invalidate)
+{
+    StagRegion own = stag_region(w->r, 1);
+
+    stag_register(w->r, &own);
+    rnic_cq_arm(w->r, &c->recv_cq, RNIC_ARM_SOLICITED);
+    assert_works(w, c, 1);
+    expect_completion_events(w, c, 0);
+    post(w, 2);
+    wire_put_send(c->peer, invalidate ? WIRE_SEND_SE_INVALIDATE
+                                      : WIRE_SEND_SE,
+                  invalidate ? own.stag : 0, "solicited", 9);
+    expect_receive(w, c, 2, "solicited");
+    expect_completion_events(w, c, 1);
+    stag_dealloc(w->r, own.stag);
+}
+
+/* What a QP takes from an S-RQ is told of as what it takes from an RQ of its own. */
+static void test_notification(void)
+{
+    struct rnic_sge unknown = { .stag = cpu_to_le32(STAG_UNKNOWN),
+                                .length = cpu_to_le32(STRIDE) };
+    World w;
+
+    world_init(&w);
+    for (int i = 0; i < 2; i++) {
+        Connection *c = w.qp[i];
+
+        assert_works(&w, c, 3);
+        expect_completion_events(&w, c, 0);
+        rnic_cq_arm(w.r, &c->recv_cq, RNIC_ARM_NEXT);
+        assert_works(&w, c, 4);
+        expect_completion_events(&w, c, 1);
+        check_solicited(&w, c, false);
+        check_solicited(&w, c, true);
+        rnic_cq_arm(w.r, &c->recv_cq, RNIC_ARM_SOLICITED);
+        rnic_post_srq_recv(w.r, &w.srq, 5, 1, &unknown);
+        put_send(c, "nowhere");
+        rnic_expect_cqe(w.r, &c->recv_cq, 5, RNIC_WC_INVALID_STAG);
+        expect_completion_events(&w, c, 1);
+        reconnect(&w, c);
+    }
+    world_cleanup(&w);
+    rnic_shows("V8.2.5-9 V8.2.5-10 V8.2.5-11");
+}
+
 /* ------------------------------------------------------------------- limits */
 
 static void expect_limit(World *w)
@@ -1667,6 +1729,7 @@ int main(int argc, char **argv)
     qtest_add_func("rnic/srq/send-queue", test_send_queue);
     qtest_add_func("rnic/srq/invalidate", test_invalidate);
     qtest_add_func("rnic/srq/stag-zero", test_stag_zero);
+    qtest_add_func("rnic/srq/notification", test_notification);
     qtest_add_func("rnic/srq/limit", test_limit);
     qtest_add_func("rnic/srq/rq-limit", test_rq_limit);
     qtest_add_func("rnic/srq/ends", test_ends);
