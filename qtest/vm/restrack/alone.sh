@@ -37,7 +37,8 @@ server=$!
 eventually 30 tcp_open 18515 || fail "ibv_srq_pingpong does not listen"
 shown qp "link $device" 'drv_state idle' 'drv_direct 0' 'drv_sq_consumer 0' \
 	'comm ibv_srq_pingpon'
-shown cq "$device" 'drv_cqn [1-9]' 'drv_depth [1-9]'
+# A CQ for 50 receives and 2 Sends: the next power of two.
+shown cq "$device" 'drv_cqn [1-9]' 'drv_depth 64'
 shown mr "$device" 'mrlen 4096 ' 'drv_stag_index [1-9]' 'drv_access 0x1 ' \
 	'drv_state valid' 'drv_pages 1 ' 'drv_bound_windows 0'
 shown srq "$device" 'drv_srqn [1-9]' 'drv_depth 64' 'drv_state ready' 'drv_limit 0' \
