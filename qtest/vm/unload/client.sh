@@ -17,6 +17,7 @@ unbind_driver
 wait $program
 echo "the program ended with status $?"
 ! grep rnic /proc/interrupts || fail "interrupts of an adapter without a driver"
+adapter-closed "$unbound" || fail "the driver has left the adapter open"
 
 say "bind again"
 bind_driver
@@ -28,6 +29,7 @@ rpings_right again 10
 say "unload and load"
 rmmod rnic || fail "the module is in use"
 [ ! -e /sys/bus/pci/drivers/rnic ] || fail "the driver is still there"
+adapter-closed "$unbound" || fail "the module has left the adapter open"
 modprobe rnic || fail "the module does not load again"
 set_up_unbound
 run_client reloaded rping -c -v -C 10 -a "$(address_of server)"
