@@ -25,6 +25,7 @@ probe_without() {
 	! echo "$unbound" 2>/dev/null >/sys/bus/pci/drivers/rnic/bind ||
 		fail "the driver takes an adapter without $1"
 	[ -z "$(rdma_device)" ] || fail "there is an RDMA device"
+	adapter-closed "$unbound" || fail "the failed probe leaves it open"
 	grant "$1"
 	bind_driver
 	rping -s -C 3 -a "$me" >/tmp/server 2>&1 &
