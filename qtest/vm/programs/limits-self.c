@@ -147,12 +147,12 @@ static void try_sges(struct ibv_qp *qp, const struct ibv_qp_cap *cap)
 		    "a receive with an SGE more");
 }
 
-static unsigned int fill_sq(struct ibv_qp *qp)
+static unsigned int fill_sq(struct ibv_qp *qp, int num_sge)
 {
 	unsigned int count = 0;
 	int ret;
 
-	while (!(ret = post_one(qp, IBV_WR_SEND, 0)))
+	while (!(ret = post_one(qp, IBV_WR_SEND, num_sge)))
 		count++;
 	expect_post(ret, ENOMEM, "a Send beyond the queue");
 	return count;
@@ -169,7 +169,10 @@ static unsigned int fill_rq(struct ibv_qp *qp, struct ibv_srq *srq, int num_sge)
 	return count;
 }
 
-/* A queue of each size: at least so many WRs, and all that it says it has. */
+/*
+ * A queue of each size: at least so many WRs, and all that it says it has, each with as
+ * many SGEs as it may have.
+ */
 static void try_qp_of(int send_wr, int recv_wr, int send_sge, int recv_sge)
 {
 	struct ibv_qp_init_attr attr = {
@@ -191,8 +194,8 @@ static void try_qp_of(int send_wr, int recv_wr, int send_sge, int recv_sge)
 		fail("a QP is smaller than what it was asked for");
 	to_init(qp);
 	try_sges(qp, cap);
-	sends += fill_sq(qp);
-	receives += fill_rq(qp, NULL, 0);
+	sends += fill_sq(qp, cap->max_send_sge);
+	receives += fill_rq(qp, NULL, cap->max_recv_sge);
 	if (sends < cap->max_send_wr || receives < cap->max_recv_wr)
 		fail("of %u and %u WRs %u and %u fit", cap->max_send_wr,
 		     cap->max_recv_wr, sends, receives);
