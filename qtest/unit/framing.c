@@ -326,6 +326,39 @@ static void test_marker_errors(void)
     }
 }
 
+/*
+ * The first FPDU and the second one's length agree with what is there; the marker within
+ * the second one has it begin elsewhere (RFC 5044 4.3).
+ */
+static void test_marker_within(void)
+{
+    static const guint8 backs[][2] = {
+        { 0, 0 }, { 0, 16 }, { 0, 24 }, { 1, 20 }, { 2, 0 }, { 0x80, 20 },
+    };
+    RxScript script = { .markers = true };
+
+    for (gsize i = 0; i < G_N_ELEMENTS(backs); i++) {
+        PlainStream s = plain_stream(false, true);
+        g_autoptr(GByteArray) octets = s.out;
+        g_autoptr(GByteArray) first = hex("4143 00000000 00000000 00000001"
+                                          "00000000");
+        g_autofree char *log = NULL;
+
+        add_fill(first, 0, 464);
+        plain_fpdu(&s, first);
+        g_assert_cmpuint(octets->len, ==, 492);
+        add_hex(octets, FIGURE_6);
+        octets->data[514] = backs[i][0];
+        octets->data[515] = backs[i][1];
+        log = rx_read(&script, octets);
+        g_assert_true(g_str_has_prefix(log, "send first last qn=0 msn=1 "));
+        g_assert_null(strstr(log, "msn=2"));
+        g_assert_true(g_str_has_suffix(log, "]\nerror marker 2003\n"));
+        assert_all_cuts(&script, octets, log);
+    }
+    shows("V9.5.3-8");
+}
+
 /* The stream used for cuts: all kinds of RFC 5040, sizes around the pads. */
 static void fill_stream(PlainStream *s)
 {
@@ -885,6 +918,7 @@ int main(int argc, char **argv)
     g_test_add_func("/iwarp/framing/crc-unused", test_crc_unused);
     g_test_add_func("/iwarp/framing/pad-covered", test_pad_covered);
     g_test_add_func("/iwarp/framing/marker-errors", test_marker_errors);
+    g_test_add_func("/iwarp/framing/marker-within", test_marker_within);
     g_test_add_func("/iwarp/framing/cuts", test_cuts);
     g_test_add_func("/iwarp/framing/truncated", test_truncated);
     g_test_add_func("/iwarp/framing/markers-long", test_markers_long);
