@@ -173,6 +173,31 @@ PROVOKE(write_foreign)
     put_bad(w, &s);
 }
 
+/* Where another PD's region begins and ends is not for the peer to find out. */
+PROVOKE(write_foreign_before)
+{
+    WireSegment s = write_segment(&w->foreign);
+
+    s.to -= 1;
+    put_bad(w, &s);
+}
+
+PROVOKE(write_foreign_behind)
+{
+    WireSegment s = write_segment(&w->foreign);
+
+    s.to += w->foreign.length;
+    put_bad(w, &s);
+}
+
+PROVOKE(write_foreign_wraps)
+{
+    WireSegment s = write_segment(&w->foreign);
+
+    s.to = ~0ULL - 3;
+    put_bad(w, &s);
+}
+
 /* The first segment is good, the second leaves the region. */
 PROVOKE(write_second_segment)
 {
@@ -230,6 +255,21 @@ PROVOKE(read_write_only)
 PROVOKE(read_foreign)
 {
     put_bad_source(w, &w->foreign, w->foreign.va, 100);
+}
+
+PROVOKE(read_foreign_before)
+{
+    put_bad_source(w, &w->foreign, w->foreign.va - 1, 100);
+}
+
+PROVOKE(read_foreign_behind)
+{
+    put_bad_source(w, &w->foreign, w->foreign.va + w->foreign.length, 1);
+}
+
+PROVOKE(read_foreign_wraps)
+{
+    put_bad_source(w, &w->foreign, ~0ULL - 3, 8);
 }
 
 PROVOKE(read_wraps)
@@ -872,6 +912,18 @@ static void test_read_requests(void)
     static const PeerError others[] = {
         { "write-foreign-pd", write_foreign,
           RNIC_AE_TAGGED_INVALID_PD, 0x1102, MD },
+        { "write-foreign-before", write_foreign_before,
+          RNIC_AE_TAGGED_INVALID_PD, 0x1102, MD },
+        { "write-foreign-behind", write_foreign_behind,
+          RNIC_AE_TAGGED_INVALID_PD, 0x1102, MD },
+        { "write-foreign-wraps", write_foreign_wraps,
+          RNIC_AE_TAGGED_INVALID_PD, 0x1102, MD },
+        { "read-foreign-before", read_foreign_before,
+          RNIC_AE_IRRQ_INVALID_PD, 0x0103, MDR },
+        { "read-foreign-behind", read_foreign_behind,
+          RNIC_AE_IRRQ_INVALID_PD, 0x0103, MDR },
+        { "read-foreign-wraps", read_foreign_wraps,
+          RNIC_AE_IRRQ_INVALID_PD, 0x0103, MDR },
         { "send-empty-not-last", send_empty_not_last,
           RNIC_AE_NO_LAST_BIT, 0x02ff, MD },
         { "write-empty-not-last", write_empty_not_last,
