@@ -193,6 +193,26 @@ static int check_missed(struct events *e)
 	       expect_call(e, "the next completion") ?: take_all(e);
 }
 
+/* What is flushed has no Send, but an error: who asks for solicited events is told. */
+static int check_error(struct events *e)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
+	struct ib_recv_wr recv = {};
+	struct ib_wc wc;
+	int ret;
+
+	ret = ib_req_notify_cq(e->cq, IB_CQ_SOLICITED) ?:
+	      ib_post_recv(e->qp[1], &recv, NULL) ?:
+	      expect_silence(e, "a receive that waits") ?:
+	      ib_modify_qp(e->qp[1], &attr, IB_QP_STATE) ?:
+	      expect_call(e, "a completion in error");
+	if (ret)
+		return ret;
+	return ib_poll_cq(e->cq, 1, &wc) == 1 &&
+	       wc.status == IB_WC_WR_FLUSH_ERR ?
+	       0 : wrong(e, "not one receive that is flushed");
+}
+
 static struct ib_qp *make_qp(struct ib_pd *pd, struct events *e)
 {
 	struct ib_qp_init_attr init = {
@@ -220,7 +240,7 @@ static int with_qps(struct ib_pd *pd, struct events *e)
 	if (!ret) {
 		ret = connect_by_hand(e->qp[0], e->qp[1]) ?: check_next(e) ?:
 		      check_solicited(e) ?: check_solicited_invalidate(e) ?:
-		      check_missed(e);
+		      check_missed(e) ?: check_error(e);
 		ib_destroy_qp(e->qp[1]);
 	}
 	ib_destroy_qp(e->qp[0]);
