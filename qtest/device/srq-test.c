@@ -1162,6 +1162,17 @@ static void check_limit_in_ends(World *w, Connection *a, Connection *b)
     rnic_expect_async(w->r, RNIC_AE_TERMINATE_RECEIVED, b->qp.number);
 }
 
+/* The peer does not close: the QP stays there, without a limit as before. */
+static void check_limit_in_closing(World *w, Connection *c)
+{
+    g_assert_cmpuint(rnic_modify_qp_state(w->r, &c->qp, RNIC_QPS_CLOSING), ==,
+                     RNIC_ST_OK);
+    g_assert_cmpuint(modify_rq_limit(w, c, 1), ==,
+                     RNIC_ST_INVALID_STATE_CHANGE);
+    assert_rq_limit(w, c, 0, false);
+    g_assert_cmpint(rnic_qp_state(w->r, &c->qp), ==, RNIC_QPS_CLOSING);
+}
+
 /*
  * Segments are placed in order, so a QP has one message in progress at most:
  * a limit of zero, which only Modify QP can arm, is what it can exceed.
@@ -1201,10 +1212,11 @@ static void test_rq_limit(void)
     receive(&w, 1);
     expect_limit(&w);
     check_limit_in_ends(&w, armed, w.qp[1]);
+    check_limit_in_closing(&w, w.qp[0]);
     connection_free_second(armed);
     world_cleanup(&w);
-    rnic_shows("V6.1.2-2 V6.3-2 V6.3.8-5 V6.3.8-6 V6.3.8-7 V9.2.5.1-5 "
-               "V9.2.5.2-6 V9.2.5.3-11 V9.5.3-35 V10.4.2-2");
+    rnic_shows("V6.1.2-2 V6.2.5-2 V6.3-2 V6.3.8-5 V6.3.8-6 V6.3.8-7 "
+               "V9.2.5.1-5 V9.2.5.2-6 V9.2.5.3-11 V9.5.3-35 V10.4.2-2");
 }
 
 /* -------------------------------------------------------- ends of a QP */
