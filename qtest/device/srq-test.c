@@ -530,6 +530,61 @@ static void test_shared_by_two(void)
                "V10.4.2-4");
 }
 
+/* One message to @c: what its completion says is the same from an RQ and an S-RQ. */
+static void check_kind(World *w, Connection *c, uint8_t opcode, uint8_t flags)
+{
+    struct rnic_sge sge = rnic_sge(&c->mr, 0, STRIDE);
+    StagRegion region = { };
+    struct rnic_cqe cqe;
+
+    if (flags & RNIC_CQE_INVALIDATED) {
+        region = stag_region(w->r, 1);
+        stag_register(w->r, &region);
+    }
+    if (c == w->holder) {
+        rnic_post_recv(w->r, &c->qp, 1, 1, &sge);
+    } else {
+        post(w, 1);
+    }
+    wire_put_send(c->peer, opcode, region.stag, "message", 7);
+    cqe = rnic_expect_cqe(w->r, &c->recv_cq, 1, RNIC_WC_SUCCESS);
+    g_assert_cmphex(le32_to_cpu(cqe.qpn), ==, c->qp.number);
+    g_assert_cmpuint(le32_to_cpu(cqe.byte_len), ==, 7);
+    g_assert_cmphex(le32_to_cpu(cqe.stag), ==, region.stag);
+    g_assert_cmphex(cqe.imm, ==, 0);
+    g_assert_cmphex(cqe.opcode, ==, 0);
+    g_assert_cmphex(cqe.flags & ~(RNIC_CQE_PHASE | RNIC_CQE_SRQ), ==,
+                    RNIC_CQE_RECEIVE | flags);
+    if (region.stag) {
+        g_assert_cmpint(stag_query_mr(w->r, region.stag).valid, ==, 0);
+        stag_dealloc(w->r, region.stag);
+    }
+}
+
+/* Every kind of Send, by a QP with an RQ and by one with an S-RQ. */
+static void test_kinds(void)
+{
+    static const struct {
+        uint8_t opcode, flags;
+    } kinds[] = {
+        { WIRE_SEND, 0 },
+        { WIRE_SEND_SE, RNIC_CQE_SOLICITED },
+        { WIRE_SEND_INVALIDATE, RNIC_CQE_INVALIDATED },
+        { WIRE_SEND_SE_INVALIDATE,
+          RNIC_CQE_SOLICITED | RNIC_CQE_INVALIDATED },
+    };
+    World w;
+
+    world_init(&w);
+    connection_establish(w.holder, NULL);
+    for (unsigned i = 0; i < G_N_ELEMENTS(kinds); i++) {
+        check_kind(&w, w.holder, kinds[i].opcode, kinds[i].flags);
+        check_kind(&w, w.qp[0], kinds[i].opcode, kinds[i].flags);
+    }
+    world_cleanup(&w);
+    rnic_shows("V6.3.5-3");
+}
+
 /* One QP takes all; many segments are one message and take one WQE. */
 static void test_one_takes_all(void)
 {
@@ -1735,6 +1790,7 @@ int main(int argc, char **argv)
     qtest_add_func("rnic/srq/not-accepted", test_not_accepted);
     qtest_add_func("rnic/srq/association", test_association);
     qtest_add_func("rnic/srq/shared-by-two", test_shared_by_two);
+    qtest_add_func("rnic/srq/kinds", test_kinds);
     qtest_add_func("rnic/srq/one-takes-all", test_one_takes_all);
     qtest_add_func("rnic/srq/interleaved", test_interleaved);
     qtest_add_func("rnic/srq/pd", test_pd);
