@@ -182,6 +182,34 @@ static void try_refusals(void)
 		fail("a QP of another PD binds it");
 }
 
+/* By a call of its own, it is posted like any other work request: not in RESET. */
+static void refuse_in_reset(void)
+{
+	struct ibv_cq *cq = ibv_create_cq(adapter.context, DEPTH, NULL, NULL, 0);
+	struct ibv_mw_bind bind = {
+		.bind_info = {
+			.mr = region_mr,
+			.addr = (uintptr_t)region,
+			.length = 64,
+			.mw_access_flags = RIGHTS,
+		},
+	};
+	uint32_t rkey = mw->rkey;
+	struct ibv_qp *qp;
+	int ret;
+
+	if (!cq)
+		fail("ibv_create_cq: %s", strerror(errno));
+	qp = by_hand_qp(&adapter, cq, DEPTH);
+	ret = ibv_bind_mw(qp, mw, &bind);
+	if (ret != EINVAL)
+		fail("a bind in RESET: %s, not EINVAL", strerror(ret));
+	if (mw->rkey != rkey)
+		fail("a refused bind changes the rkey");
+	if (ibv_destroy_qp(qp) || ibv_destroy_cq(cq))
+		fail("destroying: %s", strerror(errno));
+}
+
 /* ---------------------------------------------------------- type 2 */
 
 static struct ibv_mw *mw2;
@@ -563,6 +591,7 @@ static void run(const char *name)
 	open_all(name);
 	try_rounds();
 	try_refusals();
+	refuse_in_reset();
 	try_type_2();
 	for (i = 0; i < PAIRS; i++)
 		by_hand_free(&pairs[i]);
