@@ -26,7 +26,8 @@
 #define CHAIN		8
 #define LIST		5
 #define BAD		2	/* which of a list is wrong */
-#define MIXED		31
+#define MIXED		31	/* of KINDS, the last one a Send */
+#define KINDS		6
 #define CIRCLES		200
 #define MOST_POSTS	4096
 #define MOST_LIST	64
@@ -692,64 +693,89 @@ static void post_unsignaled(struct pair *p, struct ibv_send_wr *wr)
 		fail("unsignaled, opcode %d: %s", wr->opcode, strerror(ret));
 }
 
-/* Every kind, none signaled, fences where they mean nothing; then one Write
- * that is: one completion. */
+/* Number i of all kinds in turn, a fence where it means nothing; gone: what Sends
+ * invalidate, which may be Invalid already. */
+static struct ibv_send_wr mixed_wr(struct pair *p, struct ibv_sge *sge,
+				   unsigned int i, struct ibv_mw *mw,
+				   uint32_t gone)
+{
+	unsigned int solicited = i / KINDS % 2 ? IBV_SEND_SOLICITED : 0;
+	struct ibv_send_wr wr = write_wr(p, sge, 4096 + i, false);
+
+	switch (i % KINDS) {
+	case 0:
+		wr.opcode = IBV_WR_SEND;
+		wr.send_flags = solicited;
+		break;
+	case 1:
+		wr.opcode = IBV_WR_RDMA_READ;
+		wr.send_flags = IBV_SEND_FENCE;
+		sge->addr = (uintptr_t)p->a_memory + 8192 + i;
+		break;
+	case 2:
+		wr = (struct ibv_send_wr) {
+			.opcode = IBV_WR_BIND_MW,
+			.send_flags = IBV_SEND_FENCE,
+			.bind_mw = {
+				.mw = mw,
+				.rkey = ibv_inc_rkey(mw->rkey),
+				.bind_info = {
+					.mr = p->a_mr,
+					.addr = (uintptr_t)p->a_memory,
+					.length = 64,
+					.mw_access_flags =
+						IBV_ACCESS_REMOTE_WRITE,
+				},
+			},
+		};
+		mw->rkey = wr.bind_mw.rkey;
+		break;
+	case 3:
+		wr = (struct ibv_send_wr) {
+			.opcode = IBV_WR_LOCAL_INV,
+			.invalidate_rkey = mw->rkey,
+		};
+		break;
+	case 4:
+		wr.opcode = IBV_WR_SEND_WITH_INV;
+		wr.send_flags = solicited;
+		wr.invalidate_rkey = gone;
+		break;
+	}
+	return wr;
+}
+
+/* Every kind, none signaled; then one Write that is: one completion. */
 static void try_unsignaled(void)
 {
-	struct pair p;
-	struct ibv_mw *mw;
-	struct ibv_sge sge;
+	unsigned int sends = 0, i;
 	struct ibv_send_wr wr;
-	unsigned int i;
+	struct ibv_sge sge;
+	struct ibv_mr *gone;
+	struct ibv_mw *mw;
+	struct pair p;
 
 	connect_pair(&p, MIXED);
 	fill(&p);
+	gone = register_memory(p.b.id, p.b_memory, 64,
+			       IBV_ACCESS_LOCAL_WRITE |
+			       IBV_ACCESS_REMOTE_WRITE);
 	mw = ibv_alloc_mw(p.a.id->pd, IBV_MW_TYPE_2);
 	if (!mw)
 		fail("ibv_alloc_mw: %m");
 	for (i = 0; i < MIXED; i++) {
-		wr = write_wr(&p, &sge, 4096 + i, false);
-		switch (i % 5) {
-		case 0:
-			wr.opcode = IBV_WR_SEND;
-			break;
-		case 1:
-			wr.opcode = IBV_WR_RDMA_READ;
-			wr.send_flags = IBV_SEND_FENCE;
-			sge.addr = (uintptr_t)p.a_memory + 8192 + i;
-			break;
-		case 2:
-			wr = (struct ibv_send_wr) {
-				.opcode = IBV_WR_BIND_MW,
-				.send_flags = IBV_SEND_FENCE,
-				.bind_mw = {
-					.mw = mw,
-					.rkey = ibv_inc_rkey(mw->rkey),
-					.bind_info = {
-						.mr = p.a_mr,
-						.addr = (uintptr_t)p.a_memory,
-						.length = 64,
-						.mw_access_flags =
-							IBV_ACCESS_REMOTE_WRITE,
-					},
-				},
-			};
-			mw->rkey = wr.bind_mw.rkey;
-			break;
-		case 3:
-			wr = (struct ibv_send_wr) {
-				.opcode = IBV_WR_LOCAL_INV,
-				.invalidate_rkey = mw->rkey,
-			};
-			break;
-		}
+		wr = mixed_wr(&p, &sge, i, mw, gone->rkey);
+		sends += wr.opcode == IBV_WR_SEND ||
+			 wr.opcode == IBV_WR_SEND_WITH_INV;
 		post_unsignaled(&p, &wr);
 	}
 	post_write(&p, 7, true);
 	poll_one(p.a.send_cq, 7, IBV_WC_SUCCESS);
 	expect_nothing(p.a.send_cq, "31 unsignaled, one signaled");
-	for (i = 0; i < (MIXED + 4) / 5; i++)
+	for (i = 0; i < sends; i++)
 		poll_one(p.b.recv_cq, wide(i), IBV_WC_SUCCESS);
+	if (ibv_dereg_mr(gone))
+		fail("ibv_dereg_mr: %m");
 	end_pair(&p);
 	say("unsignaled work requests: ok");
 	if (ibv_dealloc_mw(mw))
