@@ -558,7 +558,7 @@ static int check_memory(struct posting *p)
 		    "another key invalidates");
 }
 
-/* Of every other kind, none signaled: nothing is said but of the Send behind them. */
+/* Of every kind but Sends, none signaled: nothing is said but of the Send behind them. */
 static int check_unsignaled_memory(struct posting *p)
 {
 	struct ib_sge sge = { .length = 8, .lkey = p->mr->lkey };
@@ -615,6 +615,51 @@ static const struct fenced fenced[] = {
 	{ IB_WR_SEND_WITH_INV, IB_SEND_SOLICITED },
 	{ IB_WR_RDMA_WRITE, 0 },
 };
+
+/* Each kind of Send, and one in place of the Write. */
+#define SENDS	ARRAY_SIZE(fenced)
+
+/* The last one is signaled. The second that invalidates finds the region Invalid, which
+ * is no error. */
+static int post_sends(struct posting *p)
+{
+	struct ib_send_wr wr;
+	struct ib_sge sge;
+	unsigned int i;
+	int ret = 0;
+
+	for (i = 0; i < SENDS && !ret; i++) {
+		bool last = i == SENDS - 1;
+
+		fill_send(p, &wr, &sge, i,
+			  last ? IB_SEND_SIGNALED : fenced[i].flags);
+		if (!last)
+			wr.opcode = fenced[i].opcode;
+		if (wr.opcode == IB_WR_SEND_WITH_INV)
+			wr.ex.invalidate_rkey = p->mr->rkey;
+		ret = post_receive_one(p, p->qp[1], i) ?:
+		      ib_post_send(p->qp[0], &wr, NULL);
+	}
+	return ret;
+}
+
+static int check_unsignaled_sends(struct posting *p)
+{
+	unsigned int i;
+	struct ib_wc wc;
+	int ret = register_page(p, p->mr, IB_WC_SUCCESS) ?: post_sends(p);
+
+	for (i = 0; i < SENDS + 1 && !ret; i++) {
+		ret = poll_one(p, &wc);
+		if (!ret && (wc.status != IB_WC_SUCCESS ||
+			     (wc.opcode == IB_WC_SEND && wc.wr_id != SENDS - 1)))
+			ret = need(false, "a completion of a Send not signaled");
+	}
+	for (i = 0; i < SENDS && !ret; i++)
+		ret = need(!memchr_inv(received(p, i), 'a' + i, SLOT),
+			   "the octets of a Send not signaled");
+	return ret ?: expect_nothing(p, "Sends of each kind, one signaled");
+}
 
 /* The completion of @wr and, if it is a Send, that of its receive. */
 static int take_fenced(struct posting *p, const struct ib_send_wr *wr)
@@ -818,6 +863,7 @@ static int check_all(struct posting *p)
 	       with_qps(p, false, check_full) ?:
 	       with_qps(p, true, check_unsignaled) ?:
 	       with_qps(p, true, check_unsignaled_memory) ?:
+	       with_qps(p, true, check_unsignaled_sends) ?:
 	       with_qps(p, true, check_read_fence) ?:
 	       check_destroyed(p) ?:
 	       with_qps(p, false, check_flush) ?:
