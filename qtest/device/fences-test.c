@@ -134,7 +134,7 @@ static void test_read_fence(void)
     }
     connection_free(c);
     check_no_read_fence();
-    rnic_shows("V9.3.1.1-13");
+    rnic_shows("V8.2.2.2-8 V9.3.1.1-13");
 }
 
 /* ------------------------------------------------------------ Local Fence */
