@@ -217,6 +217,53 @@ static void test_scatter_gather(void)
                "V9.3.1.1-10 V9.3.1.2-2 R5.1-9 V9.3.1.1-7");
 }
 
+/* Each SGE has a region of its own, which ends where the SGE does. */
+static void test_regions_of_list(void)
+{
+    static const uint32_t lengths[] = { 20, 7, 33 };
+    enum { COUNT = G_N_ELEMENTS(lengths), TOTAL = 60 };
+    Connection *c = connection_new(NULL);
+    RnicWr wr = connection_wr(c, RNIC_SQ_SEND, 1, 0, 0);
+    uint8_t data[TOTAL], got[TOTAL];
+    RnicMr mrs[COUNT];
+    uint32_t at = 0;
+
+    rnic_pattern(data, TOTAL, 12);
+    wr.num_sge = COUNT;
+    for (int i = 0; i < COUNT; i++) {
+        rnic_create_mr(c->r, &mrs[i], c->r->pd, lengths[i],
+                       RNIC_TEST_ACCESS_ALL);
+        rnic_mem_write(c->r, mrs[i].bus, data + at, lengths[i]);
+        wr.sge[i] = rnic_sge(&mrs[i], 0, lengths[i]);
+        at += lengths[i];
+    }
+    rnic_post_send(c->r, &c->qp, &wr);
+    g_assert_cmpuint(wire_get_send(c->peer, WIRE_SEND, 1, got, TOTAL), ==,
+                     TOTAL);
+    g_assert_cmpmem(got, TOTAL, data, TOTAL);
+    rnic_expect_cqe(c->r, &c->send_cq, 1, RNIC_WC_SUCCESS);
+    wr.opcode = RNIC_SQ_RDMA_WRITE;
+    wr.remote_stag = CONNECTION_REMOTE_STAG;
+    memset(got, 0, TOTAL);
+    rnic_post_send(c->r, &c->qp, &wr);
+    g_assert_cmpuint(connection_get_write(c, 0, got, TOTAL), ==, TOTAL);
+    g_assert_cmpmem(got, TOTAL, data, TOTAL);
+    rnic_expect_cqe(c->r, &c->send_cq, 1, RNIC_WC_SUCCESS);
+
+    rnic_pattern(data, TOTAL, 13);
+    rnic_post_recv(c->r, &c->qp, 2, COUNT, wr.sge);
+    wire_put_send(c->peer, WIRE_SEND, 0, data, TOTAL);
+    rnic_expect_cqe(c->r, &c->recv_cq, 2, RNIC_WC_SUCCESS);
+    at = 0;
+    for (int i = 0; i < COUNT; i++) {
+        rnic_mem_read(c->r, mrs[i].bus, got, lengths[i]);
+        g_assert_cmpmem(got, lengths[i], data + at, lengths[i]);
+        at += lengths[i];
+    }
+    connection_free(c);
+    rnic_shows("V8.1.3.2-1");
+}
+
 /* As many SGEs as the device says. */
 static void test_most_sges(void)
 {
@@ -2170,6 +2217,7 @@ int main(int argc, char **argv)
     qtest_add_func("rnic/data/sends-in-markers", test_sends_in_markers);
     qtest_add_func("rnic/data/late-reader", test_late_reader);
     qtest_add_func("rnic/data/scatter-gather", test_scatter_gather);
+    qtest_add_func("rnic/data/regions-of-list", test_regions_of_list);
     qtest_add_func("rnic/data/most-sges", test_most_sges);
     qtest_add_func("rnic/data/inline", test_inline);
     qtest_add_func("rnic/data/ring-wraps", test_ring_wraps);
