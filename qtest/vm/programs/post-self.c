@@ -948,6 +948,53 @@ static void try_lengths(void)
 	say("lengths of messages: ok");
 }
 
+/* Two SGEs at each end, each of a region of its own that ends where the SGE does. */
+static void try_regions_of_list(void)
+{
+	static const uint32_t from[] = { 0, 1000 }, to[] = { 9000, 5000 };
+	static const uint32_t sent[] = { 100, 60 }, taken[] = { 70, 90 };
+	struct ibv_sge sges[2], room[2];
+	struct ibv_recv_wr *bad, recv = { .sg_list = room, .num_sge = 2 };
+	struct ibv_mr *a[2], *b[2];
+	struct pair p;
+	uint8_t *at;
+	int i;
+
+	connect_pair(&p, 0);
+	fill(&p);
+	for (i = 0; i < 2; i++) {
+		at = p.a_memory + from[i];
+		a[i] = register_memory(p.a.id, at, sent[i],
+				       IBV_ACCESS_LOCAL_WRITE);
+		sges[i] = (struct ibv_sge) { (uintptr_t)at, sent[i], a[i]->lkey };
+		at = p.b_memory + to[i];
+		b[i] = register_memory(p.b.id, at, taken[i],
+				       IBV_ACCESS_LOCAL_WRITE);
+		room[i] = (struct ibv_sge) { (uintptr_t)at, taken[i], b[i]->lkey };
+	}
+	if (ibv_post_recv(p.b.id->qp, &recv, &bad))
+		fail("a receive of two regions is refused");
+	post_list_of_sges(&p, IBV_WR_SEND, 1, sges, 2);
+	poll_one(p.a.send_cq, 1, IBV_WC_SUCCESS);
+	poll_one(p.b.recv_cq, 0, IBV_WC_SUCCESS);
+	post_list_of_sges(&p, IBV_WR_RDMA_WRITE, 2, sges, 2);
+	poll_one(p.a.send_cq, 2, IBV_WC_SUCCESS);
+	/* A Read of nothing comes behind it. */
+	post_list_of_sges(&p, IBV_WR_RDMA_READ, 3, NULL, 0);
+	poll_one(p.a.send_cq, 3, IBV_WC_SUCCESS);
+	if (memcmp(p.b_memory, p.a_memory, 100) ||
+	    memcmp(p.b_memory + 100, p.a_memory + 1000, 60))
+		fail("a Write of two regions: others have arrived");
+	if (memcmp(p.b_memory + 9000, p.b_memory, 70) ||
+	    memcmp(p.b_memory + 5000, p.b_memory + 70, 90))
+		fail("a Send of two regions: others have arrived");
+	for (i = 0; i < 2; i++)
+		if (ibv_dereg_mr(a[i]) || ibv_dereg_mr(b[i]))
+			fail("ibv_dereg_mr: %m");
+	end_pair(&p);
+	say("regions of a list: ok");
+}
+
 /* The next event about a QP, within seconds; NULL: none. */
 static struct ibv_qp *next_qp_event(struct pair *p, double seconds,
 				    enum ibv_event_type *type)
@@ -1215,6 +1262,7 @@ static void run(void)
 	try_unsignaled();
 	try_flush();
 	try_lengths();
+	try_regions_of_list();
 	try_errors();
 	try_close();
 	try_too_long(IBV_WR_SEND);
