@@ -1365,6 +1365,7 @@ typedef struct BadResponse {
     bool last;
     uint16_t event, code;
     uint32_t good;              /* octets of a segment before it, of these 100 */
+    bool shared;                /* the STag is another region's, of these octets */
 } BadResponse;
 
 /* The first @length octets of the response. */
@@ -1378,6 +1379,20 @@ static void put_good_part(World *w, const WireRead *read, void *data,
     };
 
     wire_put_segment(w->c->peer, &s);
+}
+
+/* Another region of the buffer's octets, with the same TOs and all rights. */
+static uint32_t share_buffer(World *w)
+{
+    struct rnic_admin_sqe sqe = rnic_command(RNIC_ADMIN_REGISTER_SHARED_MR);
+    struct rnic_admin_cqe cqe;
+
+    sqe.shared_mr.stag = cpu_to_le32(w->c->mr.stag);
+    sqe.shared_mr.pdn = cpu_to_le32(w->c->r->pd);
+    sqe.shared_mr.va = cpu_to_le64(w->c->mr.va);
+    sqe.shared_mr.access = cpu_to_le32(RNIC_TEST_ACCESS_ALL);
+    g_assert_cmpuint(rnic_admin(w->c->r, &sqe, &cqe), ==, RNIC_ST_OK);
+    return le32_to_cpu(cqe.number);
 }
 
 /* What is placed is the good part alone. */
@@ -1405,6 +1420,9 @@ static void check_bad_response(const BadResponse *bad)
         .to = read.sink_to + bad->good + bad->to_delta,
         .length = bad->length, .payload = data,
     };
+    if (bad->shared) {
+        s.stag = share_buffer(&w);
+    }
     if (bad->good) {
         memset(canary + 100, 0x44, bad->good);
         put_good_part(&w, &read, canary + 100, bad->good);
@@ -1426,6 +1444,8 @@ static void test_bad_responses(void)
     static const BadResponse cases[] = {
         { "other stag", 1, 0, 100, true, RNIC_AE_TAGGED_INVALID_STAG,
           0x1100 },
+        { "other region", 0, 0, 100, true, RNIC_AE_TAGGED_INVALID_STAG,
+          0x1100, 0, true },
         { "other to", 0, 1, 100, true, RNIC_AE_TAGGED_BASE_BOUNDS, 0x1101 },
         { "before", 0, -1, 100, true, RNIC_AE_TAGGED_BASE_BOUNDS, 0x1101 },
         { "too long", 0, 0, 101, true, RNIC_AE_TAGGED_BASE_BOUNDS, 0x1101 },
