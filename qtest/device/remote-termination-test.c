@@ -90,6 +90,59 @@ static void test_concerned(void)
     rnic_shows("V9.5.2-5 V9.5.3-3");
 }
 
+/* ------------------------------------------------------- what is still sent */
+
+/* A large message is under way: of an own WR, or the answer to the peer's Read. */
+static void begin_large(Connection *c, uint8_t opcode)
+{
+    WireRead read = { .size = LARGE };
+    RnicMr mr;
+
+    if (opcode != WIRE_READ_RESPONSE) {
+        post_concerned(c, opcode == WIRE_SEND ? RNIC_SQ_SEND
+                                              : RNIC_SQ_RDMA_WRITE);
+        connection_post(c, RNIC_SQ_SEND, BEHIND, 0, 8);
+    } else {
+        rnic_create_mr(c->r, &mr, c->r->pd, LARGE, RNIC_TEST_ACCESS_ALL);
+        read.source_stag = mr.stag;
+        read.source_to = mr.va;
+        wire_put_read_request(c->peer, &read);
+        g_assert_cmpint(wire_end(c->peer), ==, WIRE_DATA);
+    }
+    rnic_settle(c->r);
+}
+
+/* Whole segments of it, then FIN: neither its end comes nor what is behind it. */
+static void check_stops_sending(uint8_t opcode)
+{
+    Connection *c = connection_new(&(ConnectionOptions) { .crc = true });
+    WireSegment segment;
+    uint64_t got = 0;
+    WireEnd end;
+
+    begin_large(c, opcode);
+    wire_put_terminate(c->peer, 0x0207);
+    rnic_expect_async(c->r, RNIC_AE_TERMINATE_RECEIVED, c->qp.number);
+    while ((end = wire_end(c->peer)) == WIRE_DATA) {
+        wire_get_segment(c->peer, &segment);
+        g_assert_cmpint(segment.opcode, ==, opcode);
+        g_assert_false(segment.last);
+        got += segment.length;
+        g_free(segment.payload);
+    }
+    g_assert_cmpint(end, ==, WIRE_FIN);
+    g_assert_cmpuint(got, <, LARGE);
+    connection_free(c);
+}
+
+static void test_stops_sending(void)
+{
+    check_stops_sending(WIRE_SEND);
+    check_stops_sending(WIRE_WRITE);
+    check_stops_sending(WIRE_READ_RESPONSE);
+    rnic_shows("R5.4-7 R6.2.1-3");
+}
+
 /* ------------------------------------------------- the header that is shown */
 
 /* Of a message of ours; tagged for a Write and a Read Response. */
@@ -429,6 +482,8 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     qtest_add_func("rnic/remote-termination/concerned", test_concerned);
+    qtest_add_func("rnic/remote-termination/stops-sending",
+                   test_stops_sending);
     qtest_add_func("rnic/remote-termination/read-header", test_read_header);
     qtest_add_func("rnic/remote-termination/message-header",
                    test_message_header);
