@@ -1326,6 +1326,44 @@ static void test_ird_overflow(void)
                "V9.5.3-24");
 }
 
+/* Both Read Requests have come when the first one's answer cannot be made. */
+static void check_first_of_reads(void)
+{
+    WireRead a = { .sink_stag = 0x5151, .sink_to = 7, .size = 100,
+                   .source_stag = 0xdeadbe00, .source_to = 9 };
+    WireRead b = { .sink_stag = 0x5252, .sink_to = 8, .size = 200 };
+    uint8_t header[28], octets[256], ulpdu[64];
+    WireSegment s = {
+        .opcode = WIRE_READ_REQUEST, .last = true, .ddp_version = 1,
+        .rdmap_version = 1, .qn = 1, .msn = 1, .length = 28,
+        .payload = header,
+    };
+    WireTerminate t;
+    size_t length;
+    World w;
+
+    world_init(&w, NULL);
+    connection_establish(w.c, NULL);
+    b.source_stag = w.c->mr.stag;
+    b.source_to = w.c->mr.va - 1;
+    encode_read(&a, header);
+    w.bad_length = wire_encode_segment(&s, w.bad);
+    length = wire_encode_fpdu(w.c->peer, w.bad, w.bad_length, octets);
+    encode_read(&b, header);
+    s.msn = 2;
+    length += wire_encode_fpdu(w.c->peer, ulpdu,
+                               wire_encode_segment(&s, ulpdu),
+                               octets + length);
+    wire_put(w.c->peer, octets, length);
+    t = wire_expect_terminate(w.c->peer, 0x0100);
+    g_assert_cmphex(t.flags, ==, MDR);
+    check_echo(&w, &t);
+    rnic_expect_async(w.c->r, RNIC_AE_IRRQ_INVALID_STAG, w.c->qp.number);
+    rnic_settle(w.c->r);
+    rnic_expect_no_async(w.c->r);
+    world_cleanup(&w);
+}
+
 /* Two bad segments in one piece: the first one counts. */
 static void test_first_error(void)
 {
@@ -1352,6 +1390,7 @@ static void test_first_error(void)
     rnic_settle(w.c->r);
     rnic_expect_no_async(w.c->r);
     world_cleanup(&w);
+    check_first_of_reads();
     rnic_shows("R7.1-5");
 }
 
