@@ -143,6 +143,13 @@ int rnic_dealloc_mw(struct ibv_mw *ibmw)
 	return ret;
 }
 
+/* A bind of no length takes the window from its region, and names none. */
+static bool may_bind_anew(uint32_t rkey, const struct ibv_mw_bind_info *info)
+{
+	return info->length ? rnic_may_bind(rkey, info)
+			    : !rnic_is_stag_zero(rkey);
+}
+
 /*
  * Type 1: the device binds it anew, and a bind of no length unbinds it. With the
  * fence a bind that is flushed has not been done, for all QPs use the window.
@@ -154,6 +161,8 @@ int rnic_bind_mw(struct ibv_qp *ibqp, struct ibv_mw *ibmw,
 	struct rnic_qp *qp = to_rqp(ibqp);
 	int ret;
 
+	if (!may_bind_anew(rkey, &bind->bind_info))
+		return EINVAL;
 	ret = rnic_check_post(ibqp);
 	if (ret)
 		return ret;

@@ -19,6 +19,7 @@ struct RnicTpt {
     uint64_t pages;             /* page list entries held by all regions */
     uint64_t max_pages;
     uint64_t mappings;          /* made so far, see RnicTarget */
+    uint64_t lists;             /* of Fast-Registers, begun so far */
 };
 
 /*
@@ -31,6 +32,8 @@ typedef struct RnicBuffer {
     RnicPages pages;            /* empty until registered */
     uint64_t first_byte_offset;
     uint64_t length;
+    RnicPagesReader *reader;    /* of a Fast-Register's list, or NULL */
+    uint64_t list;              /* reader's: a number that no other list has had */
 } RnicBuffer;
 
 /*
@@ -138,6 +141,8 @@ void rnic_stag_set_pd(RnicStag *entry, RnicPd *pd);
  */
 RnicBuffer *rnic_buffer_new(RnicState *s, uint32_t max_pages);
 void rnic_buffer_drop(RnicState *s, RnicBuffer *buffer);
+/* What a Fast-Register has read of its list so far, if there is one. */
+void rnic_buffer_forget_reader(RnicBuffer *buffer);
 
 /* ---------------------------------------------------- register.c */
 

@@ -1,18 +1,21 @@
 /*
  * rnic: the TPT, Fast-Register (7.3.2.5)
  *
- * The work request's registration: within a turn of a QP, hence of a list that is
- * short.
+ * The work request's registration, within turns of a QP.  A turn reads a part of the
+ * list: a region of REGISTER_MR may have millions of entries, and a Fast-Register may
+ * have as many (V7.8-8).
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
 
 #include "qemu/osdep.h"
+#include "hw/rnic/iwarp/ddp.h"
 #include "entry.h"
 #include "hw/rnic/base/trace.h"
 
-/* The completion status that says what an admin status says (figure 36). */
-static enum rnic_wc_status fast_register_status(enum rnic_admin_status status)
+/* The completion status that says what an admin status of @r says (figure 36). */
+static enum rnic_wc_status fast_register_status(const RnicRegistration *r,
+                                                enum rnic_admin_status status)
 {
     switch (status) {
     case RNIC_ST_OK:
@@ -22,7 +25,9 @@ static enum rnic_wc_status fast_register_status(enum rnic_admin_status status)
     case RNIC_ST_INVALID_LENGTH:
         return RNIC_WC_INVALID_REGISTER_LENGTH;
     case RNIC_ST_INVALID_VA:
-        return RNIC_WC_INVALID_VA;
+        /* V9.5.2-10: a command has one status for both (V9.2.6.2-10). */
+        return iwarp_to_wraps(r->va, r->length) ? RNIC_WC_WRAP
+                                                : RNIC_WC_INVALID_VA;
     case RNIC_ST_INVALID_PBL_SIZE:
         return RNIC_WC_INVALID_PBL_SIZE;
     case RNIC_ST_INVALID_PBL_ENTRY:
@@ -59,9 +64,7 @@ static enum rnic_wc_status fast_register_check(const RnicState *s,
     if (region->valid) {
         return RNIC_WC_STAG_NOT_INVALID;
     }
-    /* A region of REGISTER_MR may have room for far more than that. */
-    if (le32_to_cpu(r->pages.count) > MIN(region->buffer->max_pages,
-                                          RNIC_MAX_FAST_REGISTER_PAGES)) {
+    if (le32_to_cpu(r->pages.count) > region->buffer->max_pages) {
         return RNIC_WC_PBL_TOO_LONG;
     }
     if (!rnic_access_valid(s, r->access) ||
@@ -72,29 +75,92 @@ static enum rnic_wc_status fast_register_check(const RnicState *s,
                                                   : fast_register_wrong_size(s);
 }
 
-/* On success @pages is the caller's. */
-static enum rnic_admin_status fast_register_read(RnicState *s,
-                                                 const RnicRegistration *r,
-                                                 RnicPages *pages)
+/* The region is Invalid: it needs no list until it has the new one. */
+static void fast_register_forget_list(RnicBuffer *buffer)
+{
+    rnic_pages_free(&buffer->pages);
+    buffer->first_byte_offset = 0;
+    buffer->length = 0;
+}
+
+static enum rnic_admin_status fast_register_begin(RnicState *s,
+                                                  const RnicRegistration *r,
+                                                  RnicBuffer *buffer)
 {
     enum rnic_admin_status status = rnic_registration_form(r);
 
-    if (status == RNIC_ST_OK) {
-        status = rnic_pages_read(s, &r->pages, RNIC_MAX_FAST_REGISTER_PAGES,
-                                 0, pages);
+    if (status != RNIC_ST_OK) {
+        return status;
     }
-    if (status == RNIC_ST_OK) {
-        status = rnic_registration_fits(r, pages);
-        if (status != RNIC_ST_OK) {
-            rnic_pages_free(pages);
-        }
+    rnic_buffer_forget_reader(buffer);
+    if (le32_to_cpu(r->pages.count) > RNIC_FAST_REGISTER_PART) {
+        /* Of two lists only one is charged to the pool. */
+        fast_register_forget_list(buffer);
+    }
+    buffer->reader = g_new0(RnicPagesReader, 1);
+    buffer->list = ++s->tpt->lists;
+    status = rnic_pages_begin(buffer->reader, &r->pages, buffer->max_pages, 0);
+    if (status != RNIC_ST_OK) {
+        rnic_buffer_forget_reader(buffer);
     }
     return status;
 }
 
+/* LATER: there is more to be read.  OK: the list is the reader's, and right. */
+static enum rnic_admin_status fast_register_continue(RnicState *s,
+                                                     const RnicRegistration *r,
+                                                     RnicBuffer *buffer)
+{
+    enum rnic_admin_status status =
+        rnic_pages_continue(s, buffer->reader, RNIC_FAST_REGISTER_PART);
+
+    if (status == RNIC_ST_OK) {
+        status = rnic_registration_fits(r, &buffer->reader->pages);
+    }
+    if (status != RNIC_ST_OK && status != RNIC_ADMIN_LATER) {
+        rnic_buffer_forget_reader(buffer);
+    }
+    return status;
+}
+
+static void fast_register_commit(RnicState *s, RnicStag *region,
+                                 const RnicRegistration *r)
+{
+    RnicPagesReader *reader = region->buffer->reader;
+    RnicPages pages = reader->pages;
+
+    reader->pages = (RnicPages) { };
+    rnic_region_commit(s, region, r, &pages);
+}
+
+/* @list: as rnic_tpt_fast_register() is given it. */
+static enum rnic_wc_status fast_register_read(RnicState *s,
+                                              const RnicRegistration *r,
+                                              RnicStag *region, uint64_t list)
+{
+    RnicBuffer *buffer = region->buffer;
+    enum rnic_admin_status status = RNIC_ST_OK;
+
+    if (list && (!buffer->reader || buffer->list != list)) {
+        /* Another registration has begun since, and comes first. */
+        return RNIC_WC_STAG_NOT_INVALID;
+    }
+    if (!list) {
+        status = fast_register_begin(s, r, buffer);
+    }
+    if (status == RNIC_ST_OK) {
+        status = fast_register_continue(s, r, buffer);
+    }
+    if (status == RNIC_ST_OK) {
+        fast_register_commit(s, region, r);
+    }
+    return status == RNIC_ADMIN_LATER ? RNIC_WC_SUCCESS
+                                      : fast_register_status(r, status);
+}
+
 enum rnic_wc_status
 rnic_tpt_fast_register(RnicState *s, const RnicAccessor *who,
-                       const struct rnic_fast_register_wqe *wqe)
+                       const struct rnic_fast_register_wqe *wqe, uint64_t *list)
 {
     uint32_t stag = le32_to_cpu(wqe->stag);
     RnicRegistration r = {
@@ -105,20 +171,24 @@ rnic_tpt_fast_register(RnicState *s, const RnicAccessor *who,
         .key = stag & 0xff,
         .pages = wqe->pages,
     };
+    uint64_t begun = *list;
     enum rnic_wc_status status;
     RnicStag *region;
-    RnicPages pages;
 
     RNIC_TPT_CHANGE_GUARD(s);
+    *list = 0;
     region = rnic_tpt_entry(s, stag);
     status = fast_register_check(s, who, region, &r);
+    if (status == RNIC_WC_SUCCESS) {
+        status = fast_register_read(s, &r, region, begun);
+    }
     if (status != RNIC_WC_SUCCESS) {
         return status;
     }
-    status = fast_register_status(fast_register_read(s, &r, &pages));
-    if (status == RNIC_WC_SUCCESS) {
-        rnic_region_commit(s, region, &r, &pages);
-        trace_rnic_mr_fast_registered(stag >> 8, r.va, r.length, r.access);
+    if (!region->valid) {
+        *list = region->buffer->list;
+        return status;
     }
+    trace_rnic_mr_fast_registered(stag >> 8, r.va, r.length, r.access);
     return status;
 }

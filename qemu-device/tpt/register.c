@@ -99,6 +99,7 @@ void rnic_region_commit(RnicState *s, RnicStag *region,
 {
     RnicBuffer *buffer = region->buffer;
 
+    rnic_buffer_forget_reader(buffer);
     rnic_pages_free(&buffer->pages);
     buffer->pages = *pages;
     buffer->length = r->length;

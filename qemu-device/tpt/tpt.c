@@ -93,9 +93,18 @@ RnicBuffer *rnic_buffer_new(RnicState *s, uint32_t max_pages)
     return buffer;
 }
 
+void rnic_buffer_forget_reader(RnicBuffer *buffer)
+{
+    if (buffer->reader) {
+        rnic_pages_free(&buffer->reader->pages);
+        g_clear_pointer(&buffer->reader, g_free);
+    }
+}
+
 void rnic_buffer_drop(RnicState *s, RnicBuffer *buffer)
 {
     if (buffer) {
+        rnic_buffer_forget_reader(buffer);
         s->tpt->pages -= buffer->max_pages;
         rnic_pages_free(&buffer->pages);
         g_free(buffer);

@@ -28,8 +28,10 @@ typedef struct RnicDmaMap RnicDmaMap;
 #define RNIC_BLOCK_MAX          (1ULL << 40)
 /* Region lengths beyond this are refused. */
 #define RNIC_MAX_REGION         (1ULL << 46)
-/* Entries of the list of a region that is fast-registered. */
+/* Entries of the list of a region that ALLOC_STAG makes. */
 #define RNIC_MAX_FAST_REGISTER_PAGES 1024
+/* Entries of a Fast-Register's list that a turn reads. */
+#define RNIC_FAST_REGISTER_PART 1024
 
 void rnic_tpt_init(RnicState *s);
 void rnic_tpt_cleanup(RnicState *s);
@@ -147,10 +149,13 @@ RnicAccessResult rnic_tpt_invalidate(RnicState *s, const RnicAccessor *who,
 /*
  * Fast-Register (7.3.2.5), and Bind (7.10.2) as the WQE says.  Success or the
  * completion status of the failure.
+ *
+ * @list is 0 where a Fast-Register begins.  It is not 0 behind a success: the list is
+ * longer than a part, and the QP calls again with it in another turn.
  */
 enum rnic_wc_status
 rnic_tpt_fast_register(RnicState *s, const RnicAccessor *who,
-                       const struct rnic_fast_register_wqe *wqe);
+                       const struct rnic_fast_register_wqe *wqe, uint64_t *list);
 enum rnic_wc_status rnic_tpt_bind(RnicState *s, const RnicAccessor *who,
                                   const struct rnic_bind_wqe *wqe);
 

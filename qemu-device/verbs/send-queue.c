@@ -275,6 +275,7 @@ static void sq_advance(RnicQp *qp)
     qp->sq.consumer += sq_head(qp)->units;
     qp->sq.fetched = false;
     qp->sq.requested = 0;
+    qp->sq.list = 0;
     rnic_count(&qp->s->counters.sq_wrs, 1);
     qp->sq_wrs++;
 }
@@ -683,14 +684,14 @@ static enum rnic_wc_status sq_local_invalidate(RnicQp *qp)
     return sq_do_invalidate(qp, le32_to_cpu(sq_head(qp)->invalidate_stag));
 }
 
-/* Its list is read within the turn, and counts as what a turn maps. */
+/* The part of its list that the turn reads counts as what a turn maps. */
 static enum rnic_wc_status sq_fast_register(RnicQp *qp)
 {
     const struct rnic_fast_register_wqe *args = sq_arguments(qp);
 
     qp->worker->window.pieces += MIN(le32_to_cpu(args->pages.count),
-                                     RNIC_MAX_FAST_REGISTER_PAGES);
-    return rnic_tpt_fast_register(qp->s, &qp->who, args);
+                                     RNIC_FAST_REGISTER_PART);
+    return rnic_tpt_fast_register(qp->s, &qp->who, args, &qp->sq.list);
 }
 
 static enum rnic_wc_status sq_bind(RnicQp *qp)
@@ -894,6 +895,10 @@ RnicSqStep rnic_sq_begin(RnicQp *qp, RnicJob *job)
     }
     if (status != RNIC_WC_SUCCESS) {
         return sq_refuse(qp, status);
+    }
+    if (qp->sq.list) {
+        rnic_qp_kick(qp);       /* it goes on in the next turn */
+        return RNIC_SQ_EMPTY;
     }
     if (type->execute) {
         sq_finish_head(qp);

@@ -1100,6 +1100,8 @@ SPOIL(fr_length_behind_offset)
     wqe->args.length = cpu_to_le64(4 * 4096 - 7);
 }
 SPOIL(fr_va) { wqe->args.va ^= cpu_to_le64(1); }
+/* The last page of the address space, so that it is the length alone that is wrong. */
+SPOIL(fr_wrap) { wqe->args.va |= cpu_to_le64(~UINT64_C(0xfff)); }
 SPOIL(fr_nowhere) { wqe->args.pages.addr = cpu_to_le64(RNIC_TEST_NOWHERE); }
 SPOIL(fr_units) { wqe->head.units = 1; }
 SPOIL(fr_level) { wqe->args.pages.level = 3; }
@@ -1156,6 +1158,7 @@ static void check_fast_register_errors(void)
         { "length behind an offset", fr_length_behind_offset,
           RNIC_WC_INVALID_REGISTER_LENGTH },
         { "va", fr_va, RNIC_WC_INVALID_VA },
+        { "wrap", fr_wrap, RNIC_WC_WRAP },
         { "first entry", fr_first_entry, RNIC_WC_INVALID_PBL_ENTRY },
         { "third entry", fr_third_entry, RNIC_WC_INVALID_PBL_ENTRY },
         { "last entry", fr_last_entry, RNIC_WC_INVALID_PBL_ENTRY },
@@ -1205,8 +1208,8 @@ static void check_fast_register_errors(void)
 static void test_fast_register_errors(void)
 {
     check_fast_register_errors();
-    rnic_shows("V5.2-6 V7.3.2.5-4 V7.3.2.5-7 V7.3.2.5-8 V8.2.2.1-9 V9.5.2-16 "
-               "V9.5.2-17 V9.5.2-18 V9.5.2-19");
+    rnic_shows("V5.2-6 V7.3.2.5-4 V7.3.2.5-7 V7.3.2.5-8 V8.2.2.1-9 V9.5.2-10 "
+               "V9.5.2-16 V9.5.2-17 V9.5.2-18 V9.5.2-19");
 }
 
 /*

@@ -251,8 +251,9 @@ void stag_post_invalidate(Connection *c, uint64_t wr_id, uint32_t stag)
     rnic_post_send(c->r, &c->qp, &wr);
 }
 
-void stag_store_fast_register(Connection *c, uint64_t wr_id, uint8_t flags,
-                              const StagRegion *region)
+void stag_store_fast_register_of(Connection *c, uint64_t wr_id, uint8_t flags,
+                                 const StagRegion *region,
+                                 const struct rnic_page_list *list)
 {
     struct {
         struct rnic_sq_wqe head;
@@ -271,12 +272,20 @@ void stag_store_fast_register(Connection *c, uint64_t wr_id, uint8_t flags,
             .va = cpu_to_le64(region->va),
             .length = cpu_to_le64(region->length),
             .access = region->access,
-            .pages = page_list(c->r, region),
+            .pages = *list,
         },
     };
 
     QEMU_BUILD_BUG_ON(sizeof(wqe) != 2 * RNIC_SQ_UNIT);
     rnic_store_wqe(c->r, &c->qp, &wqe, 2);
+}
+
+void stag_store_fast_register(Connection *c, uint64_t wr_id, uint8_t flags,
+                              const StagRegion *region)
+{
+    struct rnic_page_list list = page_list(c->r, region);
+
+    stag_store_fast_register_of(c, wr_id, flags, region, &list);
 }
 
 void stag_post_fast_register(Connection *c, uint64_t wr_id,

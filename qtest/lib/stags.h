@@ -73,6 +73,10 @@ void stag_store_bind(Connection *c, uint64_t wr_id, uint8_t flags,
                      const StagBind *bind);
 void stag_store_fast_register(Connection *c, uint64_t wr_id, uint8_t flags,
                               const StagRegion *region);
+/* The same with a list of the test's own in the place of region->bus. */
+void stag_store_fast_register_of(Connection *c, uint64_t wr_id, uint8_t flags,
+                                 const StagRegion *region,
+                                 const struct rnic_page_list *list);
 
 /* Work requests. Signaled. */
 void stag_post_bind(Connection *c, uint64_t wr_id, const StagBind *bind);

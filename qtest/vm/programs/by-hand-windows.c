@@ -182,6 +182,46 @@ static void try_refusals(void)
 		fail("a QP of another PD binds it");
 }
 
+static void expect_bind_refused(struct ibv_mw *window, struct ibv_mr *region,
+				uint32_t length, const char *what)
+{
+	struct ibv_mw_bind bind = {
+		.bind_info = {
+			.mr = region,
+			.addr = (uintptr_t)region->addr,
+			.length = length,
+			.mw_access_flags = RIGHTS,
+		},
+	};
+	uint32_t rkey = window->rkey;
+	int ret = ibv_bind_mw(pairs[0].qps[1], window, &bind);
+
+	if (ret != EINVAL)
+		fail("%s: %s, not EINVAL", what, strerror(ret));
+	if (window->rkey != rkey)
+		fail("%s changes the rkey", what);
+}
+
+/* Refused where it is posted (V7.2.1-12), so the QP goes on. */
+static void refuse_stag_zero(void)
+{
+	struct ibv_mr no_region = *region_mr;
+	struct ibv_mw no_window = *mw;
+
+	no_region.lkey = no_region.rkey = 0;
+	expect_bind_refused(mw, &no_region, 64, "a bind to STag zero");
+	no_region.lkey = 0x55;
+	expect_bind_refused(mw, &no_region, 64, "a bind to index zero");
+	no_window.rkey = 0x55;
+	expect_bind_refused(&no_window, region_mr, 64, "a bind of index zero");
+	expect_bind_refused(&no_window, region_mr, 0,
+			    "a bind of index zero to nothing");
+	if (bind_by(0, 0, 64))
+		fail("a bind behind those that were refused");
+	if (bind_by(0, 0, 0))
+		fail("a bind of no length");
+}
+
 /* By a call of its own, it is posted like any other work request: not in RESET. */
 static void refuse_in_reset(void)
 {
@@ -592,6 +632,7 @@ static void run(const char *name)
 	try_rounds();
 	try_refusals();
 	refuse_in_reset();
+	refuse_stag_zero();
 	try_type_2();
 	for (i = 0; i < PAIRS; i++)
 		by_hand_free(&pairs[i]);
