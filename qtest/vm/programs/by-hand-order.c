@@ -303,14 +303,14 @@ static void try_sink_without_right(void)
 /* ------------------------------------------------------------ what counts */
 
 /* Fields of other kinds of work requests say nothing, whatever is in them. */
-static void try_ignored(void)
+static void try_ignored_read(void)
 {
 	struct ibv_sge sge;
-	struct ibv_send_wr wr;
+	struct ibv_send_wr wr = transfer(IBV_WR_RDMA_READ, &sge, sink + 3,
+					 source + 13, 7);
 
 	memset(source, 5, SIZE);
 	memset(sink, 0, SIZE);
-	wr = transfer(IBV_WR_RDMA_READ, &sge, sink + 3, source + 13, 7);
 	wr.send_flags = IBV_SEND_SOLICITED;
 	wr.invalidate_rkey = 0x12345678;
 	memset(&wr.bind_mw, 0xee, sizeof(wr.bind_mw));
@@ -319,24 +319,82 @@ static void try_ignored(void)
 	check_octets(sink, 0, 3, "before a Read");
 	check_octets(sink + 3, 5, 7, "a Read");
 	check_octets(sink + 10, 0, SIZE - 10, "behind a Read");
+}
 
-	wr = transfer(IBV_WR_SEND, &sge, source, NULL, 9);
+/* No receive is there, which immediate data would take. */
+static void try_ignored_write(void)
+{
+	struct ibv_sge sge;
+	struct ibv_send_wr wr = transfer(IBV_WR_RDMA_WRITE, &sge, source,
+					 target + 3, 7);
+
+	memset(source, 6, SIZE);
+	memset(target, 0, SIZE);
+	wr.send_flags = IBV_SEND_SOLICITED;
 	wr.imm_data = 0x12345678;
+	memset(&wr.bind_mw, 0xee, sizeof(wr.bind_mw));
+	post_list(pair.qps[0], &wr, 1);
+	complete(0, IBV_WC_RDMA_WRITE, "a Write with more than it needs");
+	check_octets(target, 0, 3, "before a Write");
+	check_octets(target + 3, 6, 7, "a Write");
+	check_octets(target + 10, 0, SIZE - 10, "behind a Write");
+}
+
+static struct ibv_wc try_ignored_send(enum ibv_wr_opcode opcode, uint32_t field)
+{
+	struct ibv_sge sge;
+	struct ibv_send_wr wr = transfer(opcode, &sge, source, NULL, 9);
+
+	wr.invalidate_rkey = field;
 	memset(&wr.wr, 0xee, sizeof(wr.wr));
 	memset(&wr.bind_mw, 0xee, sizeof(wr.bind_mw));
 	receive(target, SIZE);
 	post_list(pair.qps[0], &wr, 1);
 	complete(0, IBV_WC_SEND, "a Send with more than it needs");
-	if (complete(1, IBV_WC_RECV, "its receive").wc_flags)
-		fail("a Send has other flags than it was given");
+	return complete(1, IBV_WC_RECV, "its receive");
+}
 
+static void try_ignored_sends(void)
+{
+	struct ibv_wc wc = try_ignored_send(IBV_WR_SEND, 0x12345678);
+
+	if (wc.wc_flags)
+		fail("a Send has other flags than it was given");
 	bind_first();
+	wc = try_ignored_send(IBV_WR_SEND_WITH_INV, mw->rkey);
+	if (wc.wc_flags != IBV_WC_WITH_INV || wc.invalidated_rkey != mw->rkey)
+		fail("a Send with Invalidate: flags 0x%x, rkey 0x%x",
+		     wc.wc_flags, wc.invalidated_rkey);
+}
+
+static void try_ignored_by_windows(void)
+{
+	struct ibv_sge sge;
+	struct ibv_send_wr wr = bind_wr();
+
+	sge = (struct ibv_sge) { (uintptr_t)source, SIZE, 0xdeadbe00 };
+	wr.sg_list = &sge;
+	wr.num_sge = 30;
+	wr.send_flags = IBV_SEND_SOLICITED;
+	wr.imm_data = 0x12345678;
+	memset(&wr.wr, 0xee, sizeof(wr.wr));
+	post_list(pair.qps[1], &wr, 1);
+	complete(1, IBV_WC_BIND_MW, "a bind with SGEs");
+
 	wr = transfer(IBV_WR_LOCAL_INV, &sge, source, source, SIZE);
 	sge.lkey = 0xdeadbe00;
 	wr.num_sge = 30;
 	wr.invalidate_rkey = mw->rkey;
 	post_list(pair.qps[1], &wr, 1);
 	complete(1, IBV_WC_LOCAL_INV, "an Invalidate with SGEs");
+}
+
+static void try_ignored(void)
+{
+	try_ignored_read();
+	try_ignored_write();
+	try_ignored_sends();
+	try_ignored_by_windows();
 }
 
 static void refuse(struct ibv_send_wr *wr, const char *what)
