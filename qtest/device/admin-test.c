@@ -656,7 +656,6 @@ static void test_queue_pairs(void)
 {
     World *w = world_new("");
     Rnic *r = w->r;
-    uint64_t features = rnic_features(r);
     struct rnic_admin_sqe sqe = good_create_qp(w);
     struct rnic_admin_cqe cqe;
     struct rnic_qp_attr attr;
@@ -706,6 +705,10 @@ static void test_queue_pairs(void)
         SPOIL(create_qp.ord, le32_to_cpu(w->attr.max_ord) + 1,
               RNIC_ST_ORD_EXCEEDED),
         SPOIL(create_qp.ord, 0xffff, RNIC_ST_ORD_EXCEEDED),
+        SPOIL(create_qp.srqn, UNUSED, RNIC_ST_INVALID_SRQ),
+        /* It belongs to QPs with an S-RQ. */
+        SPOIL(create_qp.rq_limit, 1, RNIC_ST_RQ_LIMIT_RANGE),
+        SPOIL(create_qp.rq_limit, 0xffffffff, RNIC_ST_RQ_LIMIT_RANGE),
         SPOIL(create_qp.enables, 1u << 31, RNIC_ST_INVALID_MODIFIER),
         SPOIL(create_qp.enables, RNIC_QP_READ_LIST << 1, RNIC_ST_INVALID_MODIFIER),
         SPOIL(create_qp.memory.ring_offset[1], 0, RNIC_ST_BAD_QUEUE_MEMORY),
@@ -713,11 +716,6 @@ static void test_queue_pairs(void)
         SPOIL(create_qp.memory.ring_offset[1], 65536,
               RNIC_ST_BAD_QUEUE_MEMORY),
         QUEUE_MEMORY_SPOILS(create_qp.memory));
-    if (!(features & RNIC_FEATURE_SRQ)) {
-        RUN(w, good_create_qp(w),
-            SPOIL(create_qp.srqn, 1, RNIC_ST_INVALID_SRQ),
-            SPOIL(create_qp.rq_limit, 1, RNIC_ST_RQ_LIMIT_RANGE));
-    }
     g_assert_cmpuint(rnic_admin(r, &sqe, &cqe), ==, RNIC_ST_OK);
     g_assert_cmpuint(cqe.qp.state, ==, RNIC_QPS_IDLE);
     g_assert_cmpuint(le32_to_cpu(cqe.qp.sq_depth), ==, 64);
