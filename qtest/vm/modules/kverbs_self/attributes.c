@@ -106,10 +106,12 @@ static u32 fill_rq(struct ib_qp *qp, struct ib_srq *srq, u32 sge)
 static int refuse_sges(struct ib_qp *qp, struct ib_qp_cap cap)
 {
 	struct ib_sge sges[MOST_SGES] = {};
-	struct ib_send_wr send = {
-		.opcode = IB_WR_RDMA_WRITE,
-		.sg_list = sges,
-		.num_sge = cap.max_send_sge + 1,
+	struct ib_rdma_wr send = {
+		.wr = {
+			.opcode = IB_WR_RDMA_WRITE,
+			.sg_list = sges,
+			.num_sge = cap.max_send_sge + 1,
+		},
 	};
 	struct ib_recv_wr recv = {
 		.sg_list = sges, .num_sge = cap.max_recv_sge + 1,
@@ -117,8 +119,10 @@ static int refuse_sges(struct ib_qp *qp, struct ib_qp_cap cap)
 	int ret = need(ib_post_recv(qp, &recv, NULL) == -EINVAL,
 		       "a receive of an SGE more");
 
-	send.opcode = IB_WR_SEND;
-	return ret ?: need(ib_post_send(qp, &send, NULL) == -EINVAL,
+	ret = ret ?: need(ib_post_send(qp, &send.wr, NULL) == -EINVAL,
+			  "a Write of an SGE more");
+	send.wr.opcode = IB_WR_SEND;
+	return ret ?: need(ib_post_send(qp, &send.wr, NULL) == -EINVAL,
 			   "a Send of an SGE more");
 }
 
