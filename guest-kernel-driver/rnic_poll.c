@@ -341,9 +341,13 @@ int rnic_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 {
 	struct rnic_dev *dev = to_rnic_dev(ibcq->device);
 	struct rnic_cq *cq = to_rnic_cq(ibcq);
-	bool solicited = (flags & IB_CQ_SOLICITED_MASK) == IB_CQ_SOLICITED;
+	bool solicited = flags & IB_CQ_SOLICITED;
 	unsigned long irq_flags;
 	int ret = 0;
+
+	/* One type, and no other (V9.3.2.2-1). */
+	if (solicited == !!(flags & IB_CQ_NEXT_COMP))
+		return -EINVAL;
 
 	WRITE_ONCE(cq->armed_solicited, solicited);
 	/* Pairs with rnic_fail(), which calls the handlers of armed CQs. */

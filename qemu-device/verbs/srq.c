@@ -335,12 +335,10 @@ static void srq_event(RnicState *s, RnicSrq *srq, enum rnic_async_event event)
 
 static void srq_fail(RnicState *s, RnicSrq *srq)
 {
-    if (!srq->failed) {
-        srq->failed = true;
-        trace_rnic_ub_srq_failed(srq->object.number, srq->ring.producer,
-                                 srq->ring.consumer);
-        srq_event(s, srq, RNIC_AE_SRQ_CATASTROPHIC);
-    }
+    srq->failed = true;
+    trace_rnic_ub_srq_failed(srq->object.number, srq->ring.producer,
+                             srq->ring.consumer);
+    srq_event(s, srq, RNIC_AE_SRQ_CATASTROPHIC);
 }
 
 /* V6.3.8-2: what was posted since the last look counts as unused, too. */
@@ -358,13 +356,11 @@ static void srq_check_limit(RnicState *s, RnicSrq *srq)
     }
 }
 
-static void srq_publish_consumer(RnicState *s, RnicSrq *srq)
+static bool srq_publish_consumer(RnicState *s, RnicSrq *srq)
 {
-    if (!rnic_record_store32(s, &srq->mem,
-                             offsetof(struct rnic_srq_record, consumer),
-                             srq->ring.consumer)) {
-        srq_fail(s, srq);
-    }
+    return rnic_record_store32(s, &srq->mem,
+                               offsetof(struct rnic_srq_record, consumer),
+                               srq->ring.consumer);
 }
 
 RnicRingTake rnic_srq_take(RnicState *s, RnicSrq *srq, RnicReceiveWqe *wqe)
@@ -376,10 +372,12 @@ RnicRingTake rnic_srq_take(RnicState *s, RnicSrq *srq, RnicReceiveWqe *wqe)
         return RNIC_RING_BROKEN;
     }
     take = rnic_receive_ring_take(s, &srq->mem, &srq->ring, wqe);
-    if (take == RNIC_RING_BROKEN) {
+    if (take == RNIC_RING_EMPTY) {
+        return take;
+    }
+    if (take == RNIC_RING_BROKEN || !srq_publish_consumer(s, srq)) {
         srq_fail(s, srq);
-    } else if (take != RNIC_RING_EMPTY) {
-        srq_publish_consumer(s, srq);
+    } else {
         srq_check_limit(s, srq);
     }
     return srq->failed ? RNIC_RING_BROKEN : take;

@@ -94,8 +94,8 @@ static void test_held_async_events(void)
 
 enum { CONNECTORS = 32 };
 
-/* Each is refused, which is an event. */
-static void fail_to_connect(Connection *c, unsigned times)
+/* Each is refused, which is an event; cookies count from @first. */
+static void fail_to_connect(Connection *c, unsigned first, unsigned times)
 {
     RnicQpInit init = rnic_qp_default(c->r, &c->send_cq, &c->recv_cq);
     uint16_t port = wire_free_port(2);
@@ -106,7 +106,8 @@ static void fail_to_connect(Connection *c, unsigned times)
     }
     for (unsigned i = 0; i < times; i++) {
         RNIC_UNTIL(c->r, rnic_try_connect(c->r, &qps[i % CONNECTORS],
-                                          wire_guest_ip(2), port, 1, 1, i,
+                                          wire_guest_ip(2), port, 1, 1,
+                                          first + i,
                                           NULL, 0) == RNIC_ST_OK);
     }
     RNIC_UNTIL(c->r, rnic_query_counters(c->r).endpoints == 0);
@@ -119,7 +120,7 @@ static void test_held_cm_events(void)
     unsigned taken = 0;
 
     use_small_eq(c->r, &c->r->cm_eq, RNIC_EQ_CM);
-    fail_to_connect(c, 2 + HELD_MAX + MORE);
+    fail_to_connect(c, 0, 2 + HELD_MAX + MORE);
     while (eq_poll_held(c->r, &c->r->cm_eq, &event)) {
         g_assert_cmpint(event.type, ==, RNIC_CM_CONNECT_REPLY);
         g_assert_cmpint(event.status, ==, RNIC_CM_REFUSED);
@@ -130,6 +131,35 @@ static void test_held_cm_events(void)
     expect_overflow(c->r, c->r->cm_eq.number);
     expect_lost(c->r, 2 + HELD_MAX + MORE - taken);
     rnic_expect_no_async(c->r);
+    connection_free(c);
+}
+
+static void expect_refusal(const struct rnic_cm_event *event,
+                           uint64_t cookie)
+{
+    g_assert_cmpint(event->type, ==, RNIC_CM_CONNECT_REPLY);
+    g_assert_cmphex(le64_to_cpu(event->cookie), ==, cookie);
+}
+
+/* There is room again, and the device has not been told: what is held comes first. */
+static void test_held_in_order(void)
+{
+    enum { ROOM = 2, HELD = 3 };
+    Connection *c = connection_prepare(NULL);
+    struct rnic_cm_event event;
+
+    use_small_eq(c->r, &c->r->cm_eq, RNIC_EQ_CM);
+    fail_to_connect(c, 0, ROOM + HELD);
+    for (unsigned i = 0; i < ROOM; i++) {
+        rnic_eq_wait(c->r, &c->r->cm_eq, &event);
+        expect_refusal(&event, i);
+    }
+    fail_to_connect(c, ROOM + HELD, 1);
+    for (unsigned i = ROOM; i < ROOM + HELD + 1; i++) {
+        g_assert_true(eq_poll_held(c->r, &c->r->cm_eq, &event));
+        expect_refusal(&event, i);
+    }
+    g_assert_false(eq_poll_held(c->r, &c->r->cm_eq, &event));
     connection_free(c);
 }
 
@@ -183,6 +213,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     qtest_add_func("rnic/held-events/async", test_held_async_events);
     qtest_add_func("rnic/held-events/cm", test_held_cm_events);
+    qtest_add_func("rnic/held-events/in-order", test_held_in_order);
     qtest_add_func("rnic/held-events/requests-leave",
                    test_held_requests_leave);
     return g_test_run();

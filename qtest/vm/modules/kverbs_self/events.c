@@ -158,6 +158,17 @@ static int check_next(struct events *e)
 	       take_all(e);
 }
 
+/* Neither type, and both: refused, and the CQ is not armed. */
+static int check_other_types(struct events *e)
+{
+	if (ib_req_notify_cq(e->cq, 0) != -EINVAL ||
+	    ib_req_notify_cq(e->cq, IB_CQ_REPORT_MISSED_EVENTS) != -EINVAL ||
+	    ib_req_notify_cq(e->cq, IB_CQ_SOLICITED_MASK) != -EINVAL)
+		return wrong(e, "notification of no type, or of two");
+	return send(e, IB_SEND_SOLICITED) ?:
+	       expect_silence(e, "refused types") ?: take_all(e);
+}
+
 static int check_solicited(struct events *e)
 {
 	return ib_req_notify_cq(e->cq, IB_CQ_SOLICITED) ?:
@@ -239,7 +250,7 @@ static int with_qps(struct ib_pd *pd, struct events *e)
 	ret = PTR_ERR_OR_ZERO(e->qp[1]);
 	if (!ret) {
 		ret = connect_by_hand(e->qp[0], e->qp[1]) ?: check_next(e) ?:
-		      check_solicited(e) ?: check_solicited_invalidate(e) ?:
+		      check_other_types(e) ?: check_solicited(e) ?: check_solicited_invalidate(e) ?:
 		      check_missed(e) ?: check_error(e);
 		ib_destroy_qp(e->qp[1]);
 	}
