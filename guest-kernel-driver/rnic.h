@@ -137,7 +137,6 @@ struct rnic_dev {
 
 	struct ida doorbell_pages;
 	u32 doorbell_groups;		/* see rnic_ucontext.c */
-	atomic_t next_key;		/* of memory regions and windows */
 	atomic_t next_tag;		/* of work queues */
 	atomic_t num_cqs;		/* that the device has made */
 	struct xarray cqs;		/* by number, what events name */

@@ -5,6 +5,7 @@
  */
 
 #include <linux/dma-mapping.h>
+#include <linux/random.h>
 
 #include "rnic.h"
 #include "rnic_commands.h"
@@ -36,9 +37,9 @@ u8 rnic_access_rights(const struct rnic_dev *dev, int ib_access)
 	return access;
 }
 
-u8 rnic_next_key(struct rnic_dev *dev)
+u8 rnic_other_key(u32 stag)
 {
-	return atomic_inc_return(&dev->next_key);
+	return stag + 1 + get_random_u8() % U8_MAX;
 }
 
 void rnic_mr_set_stag(struct rnic_mr *mr, u32 stag)
@@ -85,7 +86,7 @@ struct ib_mr *rnic_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type,
 	if (!mr->pages)
 		goto err_free;
 	ret = rnic_cmd_alloc_stag(dev, to_rnic_pd(ibpd)->pdn, max_pages,
-				  rnic_next_key(dev), &stag);
+				  get_random_u8(), &stag);
 	if (ret)
 		goto err_free_pages;
 	rnic_mr_set_stag(mr, stag);

@@ -4,6 +4,8 @@
  * those of type 1 every QP of their PD.
  */
 
+#include <linux/random.h>
+
 #include "rnic.h"
 #include "rnic_commands.h"
 #include "rnic_health.h"
@@ -22,7 +24,7 @@ int rnic_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata)
 	if (!rnic_has(dev, RNIC_FEATURE_MEMORY_WINDOW) ||
 	    (of_pd && !rnic_has(dev, RNIC_FEATURE_PD_WINDOW)))
 		return -EOPNOTSUPP;
-	ret = rnic_cmd_alloc_mw(dev, pd->pdn, of_pd, rnic_next_key(dev),
+	ret = rnic_cmd_alloc_mw(dev, pd->pdn, of_pd, get_random_u8(),
 				&ibmw->rkey);
 	if (!ret)
 		atomic_inc(&pd->windows);

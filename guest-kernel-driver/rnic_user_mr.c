@@ -4,6 +4,8 @@
  * for as long as the region lasts.
  */
 
+#include <linux/random.h>
+
 #include "rnic.h"
 #include "rnic_commands.h"
 #include "rnic_health.h"
@@ -78,7 +80,7 @@ static int rnic_user_mr_register(struct rnic_mr *mr, struct rnic_dev *dev,
 	struct rnic_mr_params params = {
 		.pdn = pdn,
 		.access = rnic_access_rights(dev, mr->access),
-		.key = rnic_next_key(dev),
+		.key = get_random_u8(),
 	};
 	struct rnic_page_table table;
 	u32 stag;
@@ -273,11 +275,10 @@ static int rnic_rereg(struct rnic_dev *dev, struct rnic_mr *mr, int flags,
  * New rights alone leave the keys as they are: programs have told them to their
  * peers, and other adapters keep them (rdma-core's tests count on it).
  */
-static u8 rnic_rereg_key(struct rnic_dev *dev, const struct ib_mr *ibmr,
-			 int flags)
+static u8 rnic_rereg_key(const struct ib_mr *ibmr, int flags)
 {
 	return flags == IB_MR_REREG_ACCESS ? ibmr->rkey & 0xff :
-					     rnic_next_key(dev);
+					     rnic_other_key(ibmr->rkey);
 }
 
 /* The same region, or an error; the core takes note of the new PD. */
@@ -300,7 +301,7 @@ struct ib_mr *rnic_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
 	params = (struct rnic_mr_params) {
 		.pdn = to_rnic_pd(ibpd)->pdn,
 		.access = rnic_access_rights(dev, access),
-		.key = rnic_rereg_key(dev, ibmr, flags),
+		.key = rnic_rereg_key(ibmr, flags),
 	};
 	ret = rnic_user_mr_check(dev, flags & IB_MR_REREG_TRANS ? length : 0,
 				 access) ?:

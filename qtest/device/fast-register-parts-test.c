@@ -22,9 +22,12 @@ typedef struct World {
     struct rnic_counters before;
 } World;
 
-static void world_init(World *w)
+static void world_init(World *w, const char *properties)
 {
-    w->c = connection_new(&stag_options);
+    ConnectionOptions options = stag_options;
+
+    options.properties = properties;
+    w->c = connection_new(&options);
     w->r = w->c->r;
     w->before = rnic_query_counters(w->r);
 }
@@ -148,16 +151,6 @@ static void check_as_many(World *w, StagRegion *region)
     free_all(w, others);
 }
 
-static void world_init_small(World *w)
-{
-    ConnectionOptions options = stag_options;
-
-    options.properties = ",max-mr-pages=4000";
-    w->c = connection_new(&options);
-    w->r = w->c->r;
-    w->before = rnic_query_counters(w->r);
-}
-
 static void test_as_many(void)
 {
     for (int again = 0; again < 2; again++) {
@@ -165,7 +158,7 @@ static void test_as_many(void)
         StagRegion region, small;
         struct rnic_page_list list;
 
-        world_init_small(&w);
+        world_init(&w, ",max-mr-pages=4000");
         list = rnic_pages(w.r, rnic_alloc(w.r, PAGES * PAGE), PAGES * PAGE);
         region = long_region(&w, &list);
         if (again) {
@@ -190,7 +183,7 @@ static void test_next_work(void)
     uint8_t sent[16], got[16];
     StagRegion region;
 
-    world_init(&w);
+    world_init(&w, "");
     memory = rnic_alloc(w.r, PAGES * PAGE);
     first = rnic_pages(w.r, rnic_alloc(w.r, PAGES * PAGE), PAGES * PAGE);
     list = rnic_pages(w.r, memory, PAGES * PAGE);
@@ -229,7 +222,7 @@ static void test_bad_end(void)
     struct rnic_page_list list, bad;
     StagRegion region;
 
-    world_init(&w);
+    world_init(&w, "");
     list = rnic_long_list(w.r, 8, false);
     bad = rnic_long_list(w.r, 8, true);
     region = long_region(&w, &list);
@@ -261,7 +254,7 @@ typedef struct Meanwhile {
 
 static void meanwhile_init(Meanwhile *m)
 {
-    world_init(&m->w);
+    world_init(&m->w, "");
     m->other = stag_second_qp(m->w.c, 0);
     m->list = rnic_long_list(m->w.r, CHUNKS, false);
     m->region = long_region(&m->w, &m->list);

@@ -235,6 +235,59 @@ static void read_only_memory(void)
 		     strerror(errno));
 }
 
+#define KEYS 1000
+
+/* No step from one number of @bits to the next comes often, by its highest octet. */
+static void expect_no_stride(const uint32_t *numbers, unsigned int bits,
+			     const char *what)
+{
+	static unsigned int steps[1 << 8];
+	unsigned int i, step;
+
+	memset(steps, 0, sizeof(steps));
+	for (i = 1; i < KEYS; i++) {
+		step = (numbers[i] - numbers[i - 1]) >> (bits - 8) & 0xff;
+		if (++steps[step] > KEYS / 20)
+			fail("%s goes on by the same step %u times", what,
+			     steps[step]);
+	}
+}
+
+/* A peer does not guess them, from others or from those of before (R8.1.1-8). */
+static void hard_to_guess(void)
+{
+	static uint32_t keys[KEYS], indices[KEYS];
+	struct ibv_mr *mrs[KEYS];
+	uint32_t last, parts = 0;
+	unsigned int i;
+
+	for (i = 0; i < KEYS; i++) {
+		mrs[i] = register_memory(ep.id, data, REGION,
+					 IBV_ACCESS_LOCAL_WRITE);
+		keys[i] = mrs[i]->rkey & 0xff;
+		indices[i] = mrs[i]->rkey >> 8;
+		parts |= 1 << (mrs[i]->rkey >> 28);
+	}
+	expect_no_stride(keys, 8, "the key");
+	expect_no_stride(indices, 24, "the index");
+	if (parts != 0xffff)
+		fail("%u STags are of the sixteenths 0x%x of the range", KEYS,
+		     parts);
+	for (i = 0; i < KEYS; i++) {
+		last = mrs[i]->rkey;
+		if (ibv_dereg_mr(mrs[i]))
+			fail("ibv_dereg_mr: %s", strerror(errno));
+		mrs[i] = register_memory(ep.id, data, REGION,
+					 IBV_ACCESS_LOCAL_WRITE);
+		if (mrs[i]->rkey >> 8 == last >> 8)
+			fail("the index 0x%x is used again at once", last >> 8);
+	}
+	for (i = 0; i < KEYS; i++)
+		if (ibv_dereg_mr(mrs[i]))
+			fail("ibv_dereg_mr: %s", strerror(errno));
+	say("%u STags that are hard to guess: ok", KEYS);
+}
+
 /* A child has its own copy; the parent keeps the pages, and writes to them. */
 static void check_fork(struct ibv_mr *mr, uint8_t *region,
 		       const struct frames *before)
@@ -410,6 +463,7 @@ static void run(const char *address, const char *port)
 	read_only_memory();
 	pinned_memory();
 	registered_twice();
+	hard_to_guess();
 	if (ibv_dereg_mr(data_mr))
 		fail("ibv_dereg_mr: %s", strerror(errno));
 	disconnect(&ep);
