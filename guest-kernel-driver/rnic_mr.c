@@ -37,11 +37,6 @@ u8 rnic_access_rights(const struct rnic_dev *dev, int ib_access)
 	return access;
 }
 
-u8 rnic_other_key(u32 stag)
-{
-	return stag + 1 + get_random_u8() % U8_MAX;
-}
-
 void rnic_mr_set_stag(struct rnic_mr *mr, u32 stag)
 {
 	mr->ibmr.lkey = stag;

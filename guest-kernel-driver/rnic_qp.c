@@ -395,6 +395,8 @@ int rnic_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr,
 	if (ret)
 		return ret;
 	rnic_qp_init(dev, qp, attr, udata);
+	/* With an S-RQ there is no RQ to tell of (V9.2.5.1-4). */
+	attr->cap = qp->cap;
 	rnic_qp_fill_params(dev, qp, attr, &params);
 	if (!udata)
 		return rnic_create_kernel_qp(dev, qp, &params);

@@ -271,6 +271,12 @@ static int rnic_rereg(struct rnic_dev *dev, struct rnic_mr *mr, int flags,
 	return rnic_rereg_translation(dev, mr, flags, umem, iova, params);
 }
 
+/* Another key than that of @stag, at random: a peer does not guess it (R8.1.1-8). */
+static u8 rnic_other_key(u32 stag)
+{
+	return stag + 1 + get_random_u8() % U8_MAX;
+}
+
 /*
  * New rights alone leave the keys as they are: programs have told them to their
  * peers, and other adapters keep them (rdma-core's tests count on it).

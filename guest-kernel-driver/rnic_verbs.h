@@ -248,11 +248,6 @@ static inline u32 rnic_stag_index(u32 stag)
 
 /* rnic_mr.c */
 u8 rnic_access_rights(const struct rnic_dev *dev, int ib_access);
-/*
- * A key for the index of @stag that makes @stag a stale one.  As all keys it is random:
- * a peer does not guess it (R8.1.1-8).
- */
-u8 rnic_other_key(u32 stag);
 void rnic_mr_set_stag(struct rnic_mr *mr, u32 stag);
 struct ib_mr *rnic_get_dma_mr(struct ib_pd *ibpd, int access);
 struct ib_mr *rnic_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type,

@@ -141,7 +141,7 @@ void rnic_stag_set_pd(RnicStag *entry, RnicPd *pd);
  */
 RnicBuffer *rnic_buffer_new(RnicState *s, uint32_t max_pages);
 void rnic_buffer_drop(RnicState *s, RnicBuffer *buffer);
-/* What a Fast-Register has read of its list so far, if there is one. */
+/* Free what a Fast-Register has read so far, if there is one.  Under the lock for writing. */
 void rnic_buffer_forget_reader(RnicBuffer *buffer);
 
 /* ---------------------------------------------------- register.c */

@@ -75,33 +75,21 @@ static enum rnic_wc_status fast_register_check(const RnicState *s,
                                                   : fast_register_wrong_size(s);
 }
 
-/* The region is Invalid: it needs no list until it has the new one. */
-static void fast_register_forget_list(RnicBuffer *buffer)
-{
-    rnic_pages_free(&buffer->pages);
-    buffer->first_byte_offset = 0;
-    buffer->length = 0;
-}
-
+/* The region is Invalid, so this is the only list that is charged to it. */
 static enum rnic_admin_status fast_register_begin(RnicState *s,
                                                   const RnicRegistration *r,
                                                   RnicBuffer *buffer)
 {
     enum rnic_admin_status status = rnic_registration_form(r);
+    RnicPagesReader reader;
 
-    if (status != RNIC_ST_OK) {
-        return status;
+    if (status == RNIC_ST_OK) {
+        status = rnic_pages_begin(&reader, &r->pages, buffer->max_pages, 0);
     }
-    rnic_buffer_forget_reader(buffer);
-    if (le32_to_cpu(r->pages.count) > RNIC_FAST_REGISTER_PART) {
-        /* Of two lists only one is charged to the pool. */
-        fast_register_forget_list(buffer);
-    }
-    buffer->reader = g_new0(RnicPagesReader, 1);
-    buffer->list = ++s->tpt->lists;
-    status = rnic_pages_begin(buffer->reader, &r->pages, buffer->max_pages, 0);
-    if (status != RNIC_ST_OK) {
+    if (status == RNIC_ST_OK) {
         rnic_buffer_forget_reader(buffer);
+        buffer->reader = g_memdup2(&reader, sizeof(reader));
+        buffer->list = ++s->tpt->lists;
     }
     return status;
 }
@@ -142,7 +130,7 @@ static enum rnic_wc_status fast_register_read(RnicState *s,
     enum rnic_admin_status status = RNIC_ST_OK;
 
     if (list && (!buffer->reader || buffer->list != list)) {
-        /* Another registration has begun since, and comes first. */
+        /* Another registration has begun since, and has the region. */
         return RNIC_WC_STAG_NOT_INVALID;
     }
     if (!list) {

@@ -150,8 +150,9 @@ RnicAccessResult rnic_tpt_invalidate(RnicState *s, const RnicAccessor *who,
  * Fast-Register (7.3.2.5), and Bind (7.10.2) as the WQE says.  Success or the
  * completion status of the failure.
  *
- * @list is 0 where a Fast-Register begins.  It is not 0 behind a success: the list is
- * longer than a part, and the QP calls again with it in another turn.
+ * *@list is 0 where a Fast-Register begins.  With SUCCESS the region is Valid and *@list
+ * is 0; or the list is longer than a part, *@list is not 0, and the QP calls again with it
+ * in another turn.  With another status *@list is 0.  In a turn, which reads the TPT.
  */
 enum rnic_wc_status
 rnic_tpt_fast_register(RnicState *s, const RnicAccessor *who,

@@ -71,6 +71,7 @@ typedef struct RnicSendQueue {
     bool fetched;               /* wqe holds the WQE at consumer */
     uint32_t requested;         /* of its octets, if it is a Read or atomic */
     uint64_t list;              /* of a Fast-Register that goes on, or 0 */
+    uint8_t refused;            /* what it fails with, behind WRs before it, or 0 */
     RnicSentMessage messages[RNIC_WORK_MESSAGES];       /* begun, if it is neither */
     uint8_t messages_count;
     /* Read as structs of the guest's interface, hence aligned. */

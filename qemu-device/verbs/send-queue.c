@@ -276,6 +276,7 @@ static void sq_advance(RnicQp *qp)
     qp->sq.fetched = false;
     qp->sq.requested = 0;
     qp->sq.list = 0;
+    qp->sq.refused = 0;
     rnic_count(&qp->s->counters.sq_wrs, 1);
     qp->sq_wrs++;
 }
@@ -688,10 +689,17 @@ static enum rnic_wc_status sq_local_invalidate(RnicQp *qp)
 static enum rnic_wc_status sq_fast_register(RnicQp *qp)
 {
     const struct rnic_fast_register_wqe *args = sq_arguments(qp);
+    bool began_before = qp->sq.list;
+    enum rnic_wc_status status;
 
     qp->worker->window.pieces += MIN(le32_to_cpu(args->pages.count),
                                      RNIC_FAST_REGISTER_PART);
-    return rnic_tpt_fast_register(qp->s, &qp->who, args, &qp->sq.list);
+    status = rnic_tpt_fast_register(qp->s, &qp->who, args, &qp->sq.list);
+    if (began_before && status != RNIC_WC_SUCCESS) {
+        /* While it waits for those before it a long list is not read again. */
+        qp->sq.refused = status;
+    }
+    return status;
 }
 
 static enum rnic_wc_status sq_bind(RnicQp *qp)
@@ -883,6 +891,9 @@ RnicSqStep rnic_sq_begin(RnicQp *qp, RnicJob *job)
             return sq_broken(qp);
         }
     }
+    if (qp->sq.refused) {
+        return sq_refuse(qp, qp->sq.refused);
+    }
     type = sq_work_type(qp, &status);
     if (qp->sq.works_count >= WORKS_MAX || (type && type->waits(qp))) {
         return sq_wait(qp);
@@ -898,7 +909,7 @@ RnicSqStep rnic_sq_begin(RnicQp *qp, RnicJob *job)
     }
     if (qp->sq.list) {
         rnic_qp_kick(qp);       /* it goes on in the next turn */
-        return RNIC_SQ_EMPTY;
+        return sq_wait(qp);
     }
     if (type->execute) {
         sq_finish_head(qp);

@@ -7,6 +7,7 @@
 #include "qemu/bswap.h"
 
 #include "tests/qtest/rnic/lib/regions.h"
+#include "tests/qtest/rnic/lib/stags.h"
 
 /* ------------------------------------------------------ errors of the peer */
 
@@ -1423,15 +1424,11 @@ static void put_good_part(World *w, const WireRead *read, void *data,
 /* Another region of the buffer's octets, with the same TOs and all rights. */
 static uint32_t share_buffer(World *w)
 {
-    struct rnic_admin_sqe sqe = rnic_command(RNIC_ADMIN_REGISTER_SHARED_MR);
-    struct rnic_admin_cqe cqe;
+    StagRegion region = {
+        .pd = w->c->r->pd, .va = w->c->mr.va, .access = RNIC_TEST_ACCESS_ALL };
 
-    sqe.shared_mr.stag = cpu_to_le32(w->c->mr.stag);
-    sqe.shared_mr.pdn = cpu_to_le32(w->c->r->pd);
-    sqe.shared_mr.va = cpu_to_le64(w->c->mr.va);
-    sqe.shared_mr.access = cpu_to_le32(RNIC_TEST_ACCESS_ALL);
-    g_assert_cmpuint(rnic_admin(w->c->r, &sqe, &cqe), ==, RNIC_ST_OK);
-    return le32_to_cpu(cqe.number);
+    stag_share(w->c->r, w->c->mr.stag, &region);
+    return region.stag;
 }
 
 /* What is placed is the good part alone. */

@@ -14,7 +14,7 @@
 #define PAGE 4096
 #define PAGES 3000
 /* In so many parts that other QPs have their turns between them. */
-#define CHUNKS (8 * 1024)
+#define CHUNKS (16 * 1024)
 
 typedef struct World {
     Connection *c;
@@ -73,15 +73,6 @@ static void post(Connection *c, uint64_t wr_id, const StagRegion *region,
     rnic_ring_sq(c->r, &c->qp);
 }
 
-static uint8_t status_of(Connection *c, uint64_t wr_id)
-{
-    struct rnic_cqe cqe;
-
-    rnic_cq_wait(c->r, &c->send_cq, &cqe);
-    g_assert_cmphex(le64_to_cpu(cqe.wr_id), ==, wr_id);
-    return cqe.status;
-}
-
 /* The peer's octets at the list's ends and at the ends of parts are in @memory. */
 static void assert_maps(World *w, const StagRegion *region, uint64_t memory)
 {
@@ -136,7 +127,7 @@ static void check_as_many(World *w, StagRegion *region)
     g_assert_cmpint(stag_invalidate(w->c, region->stag), ==, RNIC_WC_SUCCESS);
     for (int i = 0; i < 2; i++) {
         post(w->c, 1, region, &list);
-        g_assert_cmpint(status_of(w->c, 1), ==, RNIC_WC_SUCCESS);
+        g_assert_cmpint(stag_status_of(w->c, 1), ==, RNIC_WC_SUCCESS);
         g_assert_cmpuint(le32_to_cpu(stag_query_mr(w->r, region->stag)
                                      .page_count), ==, PAGES);
         assert_maps(w, region, memory);
@@ -145,7 +136,7 @@ static void check_as_many(World *w, StagRegion *region)
     }
     longer.count = cpu_to_le32(PAGES + 1);
     post(w->c, 2, region, &longer);
-    g_assert_cmpint(status_of(w->c, 2), ==, RNIC_WC_PBL_TOO_LONG);
+    g_assert_cmpint(stag_status_of(w->c, 2), ==, RNIC_WC_PBL_TOO_LONG);
     g_assert_cmpint(stag_query_mr(w->r, region->stag).valid, ==, 0);
     stag_reconnect(w->c);
     free_all(w, others);
@@ -207,7 +198,7 @@ static void test_next_work(void)
                          sizeof(sent));
         g_assert_cmpmem(got, sizeof(got), sent, sizeof(sent));
         for (uint64_t id = 1; id <= 3; id++) {
-            g_assert_cmpint(status_of(w.c, id), ==, RNIC_WC_SUCCESS);
+            g_assert_cmpint(stag_status_of(w.c, id), ==, RNIC_WC_SUCCESS);
         }
     }
     stag_dealloc(w.r, region.stag);
@@ -230,13 +221,13 @@ static void test_bad_end(void)
     g_assert_cmpint(stag_invalidate(w.c, region.stag), ==, RNIC_WC_SUCCESS);
     for (int i = 0; i < 3; i++) {
         post(w.c, 1, &region, &bad);
-        g_assert_cmpint(status_of(w.c, 1), ==, RNIC_WC_INVALID_PBL_ENTRY);
+        g_assert_cmpint(stag_status_of(w.c, 1), ==, RNIC_WC_INVALID_PBL_ENTRY);
         g_assert_cmpint(stag_query_mr(w.r, region.stag).valid, ==, 0);
         stag_reconnect(w.c);
         stag_peer_write_refused(w.c, region.stag, region.va, 1, 0x1100);
     }
     post(w.c, 1, &region, &list);
-    g_assert_cmpint(status_of(w.c, 1), ==, RNIC_WC_SUCCESS);
+    g_assert_cmpint(stag_status_of(w.c, 1), ==, RNIC_WC_SUCCESS);
     g_assert_cmpint(stag_query_mr(w.r, region.stag).valid, ==, 1);
     stag_dealloc(w.r, region.stag);
     world_cleanup(&w);
@@ -252,9 +243,13 @@ typedef struct Meanwhile {
     StagRegion region;          /* Invalid, with room for the list */
 } Meanwhile;
 
+/* The pool has room for the list once, and for what the QPs have. */
 static void meanwhile_init(Meanwhile *m)
 {
-    world_init(&m->w, "");
+    g_autofree char *properties = g_strdup_printf(
+        ",max-mr-pages=%u", CHUNKS * RNIC_PAGE_CHUNK_ENTRIES + 1000);
+
+    world_init(&m->w, properties);
     m->other = stag_second_qp(m->w.c, 0);
     m->list = rnic_long_list(m->w.r, CHUNKS, false);
     m->region = long_region(&m->w, &m->list);
@@ -263,8 +258,14 @@ static void meanwhile_init(Meanwhile *m)
                     RNIC_WC_SUCCESS);
 }
 
+/* The entries go back to the pool, also those of a list that was not read to its end. */
 static void meanwhile_cleanup(Meanwhile *m)
 {
+    if (stag_exists(m->w.r, m->region.stag)) {
+        stag_dealloc(m->w.r, m->region.stag);
+    }
+    m->region.stag = 0;
+    register_list(&m->w, &m->region, &m->list);
     connection_free_second(m->other);
     connection_free(m->w.c);
 }
@@ -274,7 +275,6 @@ static void test_others_go_on(void)
 {
     enum { TIMES = 20 };
     unsigned in_time = 0;
-    struct rnic_cqe cqe;
     Meanwhile m;
 
     meanwhile_init(&m);
@@ -282,11 +282,8 @@ static void test_others_go_on(void)
         post(m.w.c, 1, &m.region, &m.list);
         connection_post(m.other, RNIC_SQ_SEND, 2, 0, 8);
         rnic_expect_cqe(m.w.r, &m.other->send_cq, 2, RNIC_WC_SUCCESS);
-        in_time += !rnic_cq_poll(m.w.r, &m.w.c->send_cq, &cqe) &&
-                   !stag_query_mr(m.w.r, m.region.stag).valid;
-        if (!stag_query_mr(m.w.r, m.region.stag).valid) {
-            g_assert_cmpint(status_of(m.w.c, 1), ==, RNIC_WC_SUCCESS);
-        }
+        in_time += !stag_query_mr(m.w.r, m.region.stag).valid;
+        g_assert_cmpint(stag_status_of(m.w.c, 1), ==, RNIC_WC_SUCCESS);
         g_assert_cmpint(stag_invalidate(m.w.c, m.region.stag), ==,
                         RNIC_WC_SUCCESS);
     }
@@ -294,66 +291,174 @@ static void test_others_go_on(void)
     meanwhile_cleanup(&m);
 }
 
-/* Of two Fast-Registers of one region one succeeds, and its list is the region's. */
+/* One of both has succeeded, and its list, of @counts entries, is the region's. */
+static void check_one_wins(Meanwhile *m, const uint8_t statuses[2],
+                           const uint32_t counts[2])
+{
+    Connection *const qps[] = { m->w.c, m->other };
+    int winner = statuses[1] == RNIC_WC_SUCCESS;
+    struct rnic_mr_attr attr = stag_query_mr(m->w.r, m->region.stag);
+
+    g_assert_cmpint(statuses[winner], ==, RNIC_WC_SUCCESS);
+    g_assert_cmpint(statuses[!winner], ==, RNIC_WC_STAG_NOT_INVALID);
+    g_assert_cmpuint(le32_to_cpu(attr.page_count), ==, counts[winner]);
+    g_assert_cmpuint(le64_to_cpu(attr.length), ==,
+                     (uint64_t)counts[winner] * PAGE);
+    stag_reconnect(qps[!winner]);
+}
+
+/* Of two Fast-Registers of one region how often the other one, of @chunks, succeeds. */
+static unsigned count_second(Meanwhile *m, uint32_t chunks)
+{
+    struct rnic_page_list list = rnic_long_list(m->w.r, chunks, false);
+    const uint32_t counts[] = { le32_to_cpu(m->list.count),
+                                le32_to_cpu(list.count) };
+    StagRegion region = long_region(&m->w, &list);
+    unsigned second = 0;
+
+    region.stag = m->region.stag;
+    for (int i = 0; i < 10; i++) {
+        uint8_t statuses[2];
+
+        stag_store_fast_register_of(m->w.c, 1, RNIC_WQE_SIGNALED, &m->region,
+                                    &m->list);
+        stag_store_fast_register_of(m->other, 2, RNIC_WQE_SIGNALED, &region,
+                                    &list);
+        rnic_ring_sq(m->w.r, &m->w.c->qp);
+        rnic_ring_sq(m->w.r, &m->other->qp);
+        statuses[1] = stag_status_of(m->other, 2);
+        statuses[0] = stag_status_of(m->w.c, 1);
+        check_one_wins(m, statuses, counts);
+        second += statuses[1] == RNIC_WC_SUCCESS;
+        g_assert_cmpint(stag_invalidate(m->w.c, region.stag), ==,
+                        RNIC_WC_SUCCESS);
+    }
+    return second;
+}
+
 static void test_two(void)
+{
+    Meanwhile m;
+
+    meanwhile_init(&m);
+    g_assert_cmpuint(count_second(&m, CHUNKS - 1), >, 0);
+    g_assert_cmpuint(count_second(&m, 2), >, 0);
+    meanwhile_cleanup(&m);
+    rnic_shows("V7.3.2.5-6");
+}
+
+/* The later one is done, and its STag is invalidated: the earlier one has lost it. */
+static void test_two_and_invalidate(void)
 {
     Meanwhile m;
     StagRegion small;
 
     meanwhile_init(&m);
     small = stag_region(m.w.r, 1);
+    small.stag = m.region.stag;
     for (int i = 0; i < 10; i++) {
-        struct rnic_page_list list = rnic_pages(m.w.r, small.bus[0], PAGE);
         uint8_t first, second;
-        uint32_t count;
 
-        small.stag = m.region.stag;
         post(m.w.c, 1, &m.region, &m.list);
-        post(m.other, 2, &small, &list);
-        second = status_of(m.other, 2);
-        first = status_of(m.w.c, 1);
-        count = le32_to_cpu(stag_query_mr(m.w.r, small.stag).page_count);
+        stag_store_fast_register(m.other, 2, RNIC_WQE_SIGNALED, &small);
+        stag_post_invalidate(m.other, 3, small.stag);
+        second = stag_status_of(m.other, 2);
+        first = stag_status_of(m.w.c, 1);
         if (second == RNIC_WC_SUCCESS) {
+            g_assert_cmpint(stag_status_of(m.other, 3), ==, RNIC_WC_SUCCESS);
             g_assert_cmpint(first, ==, RNIC_WC_STAG_NOT_INVALID);
-            g_assert_cmpuint(count, ==, 1);
             stag_reconnect(m.w.c);
         } else {
             g_assert_cmpint(second, ==, RNIC_WC_STAG_NOT_INVALID);
+            g_assert_cmpint(stag_status_of(m.other, 3), ==, RNIC_WC_FLUSHED);
             g_assert_cmpint(first, ==, RNIC_WC_SUCCESS);
-            g_assert_cmpuint(count, ==, le32_to_cpu(m.list.count));
             stag_reconnect(m.other);
+            g_assert_cmpint(stag_invalidate(m.w.c, small.stag), ==,
+                            RNIC_WC_SUCCESS);
         }
-        g_assert_cmpint(stag_invalidate(m.w.c, small.stag), ==,
-                        RNIC_WC_SUCCESS);
+        g_assert_cmpint(stag_query_mr(m.w.r, small.stag).valid, ==, 0);
     }
     meanwhile_cleanup(&m);
-    rnic_shows("V7.3.2.5-6");
+}
+
+/* True: the QP left before the list was read; what it had begun is no obstacle. */
+static bool leaves_in_time(bool destroyed)
+{
+    struct rnic_cqe cqe;
+    bool in_time;
+    Meanwhile m;
+
+    meanwhile_init(&m);
+    post(m.w.c, 1, &m.region, &m.list);
+    if (destroyed) {
+        g_assert_cmpuint(rnic_admin_object(m.w.r, RNIC_ADMIN_DESTROY_QP,
+                                           m.w.c->qp.number), ==, RNIC_ST_OK);
+        in_time = !rnic_cq_poll(m.w.r, &m.w.c->send_cq, &cqe);
+    } else {
+        g_assert_cmpuint(rnic_modify_qp_state(m.w.r, &m.w.c->qp,
+                                              RNIC_QPS_ERROR), ==, RNIC_ST_OK);
+        in_time = stag_status_of(m.w.c, 1) == RNIC_WC_FLUSHED;
+    }
+    g_assert_cmpint(stag_query_mr(m.w.r, m.region.stag).valid, ==, !in_time);
+    if (in_time) {
+        post(m.other, 2, &m.region, &m.list);
+        g_assert_cmpint(stag_status_of(m.other, 2), ==, RNIC_WC_SUCCESS);
+        g_assert_cmpint(stag_query_mr(m.w.r, m.region.stag).valid, ==, 1);
+    }
+    meanwhile_cleanup(&m);
+    return in_time;
 }
 
 /* The QP is destroyed, or is moved to Error; another one registers the region. */
 static void test_qp_leaves(void)
 {
-    for (int destroyed = 0; destroyed < 2; destroyed++) {
-        Meanwhile m;
+    enum { TIMES = 10 };
 
-        meanwhile_init(&m);
-        post(m.w.c, 1, &m.region, &m.list);
-        if (destroyed) {
-            g_assert_cmpuint(rnic_admin_object(m.w.r, RNIC_ADMIN_DESTROY_QP,
-                                               m.w.c->qp.number), ==,
-                             RNIC_ST_OK);
-        } else {
-            g_assert_cmpuint(rnic_modify_qp_state(m.w.r, &m.w.c->qp,
-                                                  RNIC_QPS_ERROR), ==,
-                             RNIC_ST_OK);
-            rnic_expect_cqe(m.w.r, &m.w.c->send_cq, 1, RNIC_WC_FLUSHED);
+    for (int destroyed = 0; destroyed < 2; destroyed++) {
+        int i = 0;
+
+        while (i < TIMES && !leaves_in_time(destroyed)) {
+            i++;
         }
-        g_assert_cmpint(stag_query_mr(m.w.r, m.region.stag).valid, ==, 0);
-        post(m.other, 2, &m.region, &m.list);
-        g_assert_cmpint(status_of(m.other, 2), ==, RNIC_WC_SUCCESS);
-        g_assert_cmpint(stag_query_mr(m.w.r, m.region.stag).valid, ==, 1);
-        meanwhile_cleanup(&m);
+        g_assert_cmpint(i, <, TIMES);
     }
+}
+
+/* It fails behind a Read before it, whatever the peer wants meanwhile. */
+static void test_behind_read(void)
+{
+    World w;
+    struct rnic_page_list list, bad;
+    StagRegion region;
+    WireRead read;
+
+    world_init(&w, "");
+    list = rnic_long_list(w.r, 64, false);
+    bad = rnic_long_list(w.r, 64, true);
+    region = long_region(&w, &list);
+    register_list(&w, &region, &list);
+    g_assert_cmpint(stag_invalidate(w.c, region.stag), ==, RNIC_WC_SUCCESS);
+    connection_post(w.c, RNIC_SQ_RDMA_READ, 1, 0, 8);
+    wire_get_read_request(w.c->peer, 1, &read);
+    post(w.c, 2, &region, &bad);
+    for (int i = 0; i < 20; i++) {
+        uint8_t got[8];
+
+        wire_put_read_request(w.c->peer, &(WireRead) {
+            .size = 8, .source_stag = w.c->mr.stag, .source_to = w.c->mr.va });
+        wire_get_tagged(w.c->peer, WIRE_READ_RESPONSE, 0, 0, got, 8);
+    }
+    rnic_settle(w.r);
+    rnic_expect_no_cqe(w.r, &w.c->send_cq);
+    wire_put_read_response(w.c->peer, read.sink_stag, read.sink_to,
+                           "response", 8);
+    g_assert_cmpint(stag_status_of(w.c, 1), ==, RNIC_WC_SUCCESS);
+    g_assert_cmpint(stag_status_of(w.c, 2), ==, RNIC_WC_INVALID_PBL_ENTRY);
+    g_assert_cmpint(stag_query_mr(w.r, region.stag).valid, ==, 0);
+    stag_reconnect(w.c);
+    stag_dealloc(w.r, region.stag);
+    world_cleanup(&w);
+    rnic_shows("V8.1.3.1-5");
 }
 
 /* The region goes: the Fast-Register was done before, or names no region. */
@@ -365,7 +470,7 @@ static void test_region_goes(void)
     meanwhile_init(&m);
     post(m.w.c, 1, &m.region, &m.list);
     stag_dealloc(m.w.r, m.region.stag);
-    status = status_of(m.w.c, 1);
+    status = stag_status_of(m.w.c, 1);
     g_assert_true(status == RNIC_WC_SUCCESS || status == RNIC_WC_INVALID_STAG);
     g_assert_false(stag_exists(m.w.r, m.region.stag));
     meanwhile_cleanup(&m);
@@ -379,7 +484,10 @@ int main(int argc, char **argv)
     qtest_add_func("rnic/fast-register-parts/bad-end", test_bad_end);
     qtest_add_func("rnic/fast-register-parts/others-go-on", test_others_go_on);
     qtest_add_func("rnic/fast-register-parts/two", test_two);
+    qtest_add_func("rnic/fast-register-parts/two-and-invalidate",
+                   test_two_and_invalidate);
     qtest_add_func("rnic/fast-register-parts/qp-leaves", test_qp_leaves);
+    qtest_add_func("rnic/fast-register-parts/behind-read", test_behind_read);
     qtest_add_func("rnic/fast-register-parts/region-goes", test_region_goes);
     return g_test_run();
 }

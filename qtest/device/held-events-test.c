@@ -149,7 +149,9 @@ static void test_held_in_order(void)
     struct rnic_cm_event event;
 
     use_small_eq(c->r, &c->r->cm_eq, RNIC_EQ_CM);
-    fail_to_connect(c, 0, ROOM + HELD);
+    for (unsigned i = 0; i < ROOM + HELD; i++) {
+        fail_to_connect(c, i, 1);
+    }
     for (unsigned i = 0; i < ROOM; i++) {
         rnic_eq_wait(c->r, &c->r->cm_eq, &event);
         expect_refusal(&event, i);

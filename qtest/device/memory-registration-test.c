@@ -444,35 +444,20 @@ static uint32_t alloc_sized(Rnic *r, uint32_t pages, uint32_t *granted)
 static uint8_t fast_register_many(World *w, uint32_t stag, uint64_t list,
                                   uint32_t count, uint64_t page, uint64_t last)
 {
-    struct {
-        struct rnic_sq_wqe head;
-        struct rnic_fast_register_wqe args;
-        uint8_t rest[32];
-    } wqe = {
-        .head = { .opcode = RNIC_SQ_FAST_REGISTER, .units = 2,
-                  .flags = RNIC_WQE_SIGNALED, .wr_id = cpu_to_le64(6) },
-        .args = {
-            .stag = cpu_to_le32(stag),
-            .length = cpu_to_le64(4096ULL * count),
-            .access = LR | LW | RR | RW,
-            .pages = { .addr = cpu_to_le64(list),
-                       .count = cpu_to_le32(count),
-                       .level = RNIC_PAGE_LIST_DIRECT, .page_shift = 12 },
-        },
-    };
+    StagRegion region = {
+        .stag = stag, .length = 4096ULL * count, .access = LR | LW | RR | RW };
+    struct rnic_page_list pages = {
+        .addr = cpu_to_le64(list), .count = cpu_to_le32(count),
+        .level = RNIC_PAGE_LIST_DIRECT, .page_shift = 12 };
     g_autofree uint64_t *entries = g_new(uint64_t, count);
-    struct rnic_cqe cqe;
 
-    QEMU_BUILD_BUG_ON(sizeof(wqe) != 2 * RNIC_SQ_UNIT);
     for (uint32_t i = 0; i < count; i++) {
         entries[i] = cpu_to_le64(i == count - 1 ? last : page);
     }
     rnic_mem_write(w->r, list, entries, 8 * count);
-    rnic_store_wqe(w->r, &w->c->qp, &wqe, 2);
+    stag_store_fast_register_of(w->c, 6, RNIC_WQE_SIGNALED, &region, &pages);
     rnic_ring_sq(w->r, &w->c->qp);
-    rnic_cq_wait(w->r, &w->c->send_cq, &cqe);
-    g_assert_cmphex(le64_to_cpu(cqe.wr_id), ==, 6);
-    return cqe.status;
+    return stag_status_of(w->c, 6);
 }
 
 /* What ALLOC_STAG says it has granted can be used, and not one entry more. */

@@ -295,7 +295,7 @@ void stag_post_fast_register(Connection *c, uint64_t wr_id,
     rnic_ring_sq(c->r, &c->qp);
 }
 
-static uint8_t status_of(Connection *c, uint64_t wr_id)
+uint8_t stag_status_of(Connection *c, uint64_t wr_id)
 {
     struct rnic_cqe cqe;
 
@@ -307,19 +307,19 @@ static uint8_t status_of(Connection *c, uint64_t wr_id)
 uint8_t stag_bind(Connection *c, const StagBind *bind)
 {
     stag_post_bind(c, 0xb1d, bind);
-    return status_of(c, 0xb1d);
+    return stag_status_of(c, 0xb1d);
 }
 
 uint8_t stag_invalidate(Connection *c, uint32_t stag)
 {
     stag_post_invalidate(c, 0x1d, stag);
-    return status_of(c, 0x1d);
+    return stag_status_of(c, 0x1d);
 }
 
 uint8_t stag_fast_register(Connection *c, const StagRegion *region)
 {
     stag_post_fast_register(c, 0xf4, region);
-    return status_of(c, 0xf4);
+    return stag_status_of(c, 0xf4);
 }
 
 StagBind stag_window(uint32_t mw, const StagRegion *region, uint64_t va,

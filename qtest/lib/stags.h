@@ -50,6 +50,7 @@ struct rnic_admin_sqe stag_command(Rnic *r, uint16_t opcode,
                                    const StagRegion *region);
 uint16_t stag_try_register(Rnic *r, StagRegion *region);
 void stag_register(Rnic *r, StagRegion *region);
+/* With OK, QUERY_MR has told of as many entries as the answer. */
 uint16_t stag_try_reregister(Rnic *r, StagRegion *region, uint32_t change);
 #define STAG_CHANGE_ALL (RNIC_REREGISTER_PD | RNIC_REREGISTER_ACCESS |  \
                          RNIC_REREGISTER_TRANSLATION)
@@ -83,6 +84,8 @@ void stag_post_bind(Connection *c, uint64_t wr_id, const StagBind *bind);
 void stag_post_invalidate(Connection *c, uint64_t wr_id, uint32_t stag);
 void stag_post_fast_register(Connection *c, uint64_t wr_id,
                              const StagRegion *region);
+/* The next completion, which is of @wr_id: its status. */
+uint8_t stag_status_of(Connection *c, uint64_t wr_id);
 /* ... and waited for: the completion status. */
 uint8_t stag_bind(Connection *c, const StagBind *bind);
 uint8_t stag_invalidate(Connection *c, uint32_t stag);

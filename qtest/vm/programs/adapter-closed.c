@@ -19,7 +19,7 @@
 
 static const char help[] =
 "usage: adapter-closed PCI-ADDRESS\n"
-"Reads the registers of the adapter, such as 0000:01:00.0, which has no driver.\n"
+"Reads the registers of an adapter that has no driver, for example 0000:01:00.0.\n"
 "Exit status: 0 it is closed, 1 it is not, or is no adapter, 2 usage.\n";
 
 static const struct option options[] = {

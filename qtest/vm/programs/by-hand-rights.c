@@ -238,7 +238,7 @@ static void try_regions(void)
 
 /*
  * A Read goes to memory that may be written here, whether or not the peer may write
- * there. To other memory nothing comes of its response, and who reads is told.
+ * there. To other memory nothing comes of its response, and the reader's QP has an event.
  */
 static void try_sink(int access)
 {

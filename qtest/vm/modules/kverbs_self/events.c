@@ -190,7 +190,7 @@ static int check_solicited_invalidate(struct events *e)
 	       take_all(e);
 }
 
-/* What is missed while nobody has asked is told to who asks. */
+/* ib_req_notify_cq() tells of a completion that came before it. */
 static int check_missed(struct events *e)
 {
 	int ret = send(e, 0);
@@ -204,7 +204,7 @@ static int check_missed(struct events *e)
 	       expect_call(e, "the next completion") ?: take_all(e);
 }
 
-/* What is flushed has no Send, but an error: who asks for solicited events is told. */
+/* A receive that is flushed has no Send, but an error: the event comes all the same. */
 static int check_error(struct events *e)
 {
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
@@ -249,9 +249,13 @@ static int with_qps(struct ib_pd *pd, struct events *e)
 	e->qp[1] = make_qp(pd, e);
 	ret = PTR_ERR_OR_ZERO(e->qp[1]);
 	if (!ret) {
-		ret = connect_by_hand(e->qp[0], e->qp[1]) ?: check_next(e) ?:
-		      check_other_types(e) ?: check_solicited(e) ?: check_solicited_invalidate(e) ?:
-		      check_missed(e) ?: check_error(e);
+		ret = connect_by_hand(e->qp[0], e->qp[1]) ?:
+		      check_next(e) ?:
+		      check_other_types(e) ?:
+		      check_solicited(e) ?:
+		      check_solicited_invalidate(e) ?:
+		      check_missed(e) ?:
+		      check_error(e);
 		ib_destroy_qp(e->qp[1]);
 	}
 	ib_destroy_qp(e->qp[0]);

@@ -337,8 +337,7 @@ static int check_srq(struct posting *p)
 
 	if (IS_ERR(qp))
 		return PTR_ERR(qp);
-	ret = need(init.cap.max_recv_wr == 1000000000 &&
-		   init.cap.max_recv_sge == 1000,
+	ret = need(!init.cap.max_recv_wr && !init.cap.max_recv_sge,
 		   "the driver returns no RQ of a QP with an S-RQ") ?:
 	      need(ib_post_recv(qp, &recv, &bad) == -EINVAL && bad == &recv,
 		   "a receive for the RQ of a QP with an S-RQ");
@@ -616,11 +615,18 @@ static const struct fenced fenced[] = {
 	{ IB_WR_RDMA_WRITE, 0 },
 };
 
-/* Each kind of Send, and one in place of the Write. */
-#define SENDS	ARRAY_SIZE(fenced)
+/* Each kind of Send, and one that is signaled behind them. */
+static const struct fenced sends[] = {
+	{ IB_WR_SEND, 0 },
+	{ IB_WR_SEND, IB_SEND_SOLICITED },
+	{ IB_WR_SEND_WITH_INV, 0 },
+	{ IB_WR_SEND_WITH_INV, IB_SEND_SOLICITED },
+	{ IB_WR_SEND, IB_SEND_SIGNALED },
+};
 
-/* The last one is signaled. The second that invalidates finds the region Invalid, which
- * is no error. */
+#define SENDS	ARRAY_SIZE(sends)
+
+/* The second that invalidates finds the region Invalid, which is no error. */
 static int post_sends(struct posting *p)
 {
 	struct ib_send_wr wr;
@@ -629,12 +635,8 @@ static int post_sends(struct posting *p)
 	int ret = 0;
 
 	for (i = 0; i < SENDS && !ret; i++) {
-		bool last = i == SENDS - 1;
-
-		fill_send(p, &wr, &sge, i,
-			  last ? IB_SEND_SIGNALED : fenced[i].flags);
-		if (!last)
-			wr.opcode = fenced[i].opcode;
+		fill_send(p, &wr, &sge, i, sends[i].flags);
+		wr.opcode = sends[i].opcode;
 		if (wr.opcode == IB_WR_SEND_WITH_INV)
 			wr.ex.invalidate_rkey = p->mr->rkey;
 		ret = post_receive_one(p, p->qp[1], i) ?:
