@@ -51,6 +51,10 @@ test-newest-qemu: ## unit and device tests on the newest QEMU whose source the a
 test-debug-kernel: ## the VM tests with a debug kernel (KASAN, lockdep, kmemleak, ...) in the guests
 	@scripts/run-tests --debug-kernel $(ARGS)
 
+.PHONY: test-checked-provider
+test-checked-provider: ## the VM tests with ASan and UBSan in the guests' rdma-core provider
+	@scripts/run-tests --checked-provider $(ARGS)
+
 .PHONY: test-wire
 test-wire: ## the VM tests, and tshark judges all that their adapters send and receive
 	@scripts/run-tests --judge $(ARGS)

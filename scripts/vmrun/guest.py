@@ -53,6 +53,8 @@ class Guest:
                   "RNIC_NIC": self.options.nic, "RNIC_SHELL": shell,
                   "RNIC_NAMES": " ".join(self.run.names),
                   "RNIC_KERNEL": self.run.kernel.name,
+                  "RNIC_CHECKED_PROVIDER":
+                  "yes" if self.run.options.checked_provider else "",
                   "RNIC_PATIENCE": self.run.kernel.patience,
                   "RNIC_SLOWNESS": self.run.kernel.slowness,
                   "RNIC_HOST_NET": self.run.host_nets[0]}

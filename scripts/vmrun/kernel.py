@@ -2,7 +2,8 @@
 #
 # Which kernel guests boot: the image's own (debian), or the debug kernel with
 # KASAN, lockdep and the like (debug). The latter is several times slower and
-# needs more memory: what that means for a run is in this file only.
+# needs more memory: what that means for a run, and what captures and a checked
+# provider mean for it, is in this file only.
 
 """The kernel of a run."""
 
@@ -15,17 +16,18 @@ NAMES = ["debian", "debug"]
 
 class Kernel:
     """
-    slowness: factor for times that are a promise: what the kernel and the capture
-    make slower; patience: the same for all else that a run waits for, on the host and
+    slowness: factor for times that are a promise: what the kernel, the capture and
+    the provider's sanitizers make slower; patience: the same for all else that a run waits for, on the host and
     in the guests, the user's factor (--patience) included; memory: factor for a
     guest's.
     """
 
-    def __init__(self, name, image, captures, patience):
-        self.name = name
-        self.debug = name == "debug"
-        self.slowness = (6 if self.debug else 1) * (2 if captures else 1)
-        self.patience = patience * self.slowness
+    def __init__(self, image, options):
+        self.name = options.kernel
+        self.debug = self.name == "debug"
+        self.slowness = ((6 if self.debug else 1) * (2 if options.capture else 1) *
+                         (2 if options.checked_provider else 1))
+        self.patience = options.patience * self.slowness
         self.memory = 2 if self.debug else 1
         self.dir = paths.debug_kernel() if self.debug else image
 

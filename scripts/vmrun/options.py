@@ -97,6 +97,10 @@ def _run_options(parser):
                         "debug-kernel builds; with that all of a run has more "
                         "time, the guests have more memory, and a report of "
                         "the kernel's checks is a failure")
+    parser.add_argument("--checked-provider", action="store_true",
+                        help="the provider that scripts/build-provider --checked "
+                        "builds, with ASan and UBSan: all of a run has more time, "
+                        "and a report of a program is a failure")
     parser.add_argument("--ipv6", action="store_true",
                         help="the guests have no IPv4 address: the k-th is "
                         "fd77::k (fd78::k on a second adapter)")

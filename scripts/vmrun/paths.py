@@ -58,6 +58,14 @@ def debug_kernel():
     return made_by(os.path.join(TOP, "scripts", "build-debug-kernel"))
 
 
-def overlay(image_dir, kernel_dir):
+def provider(checked):
+    """What build-provider made; of the usual one it is no fault to have none."""
+    path = os.path.join(BUILD, "provider-checked" if checked else "provider")
+    if checked and not os.path.exists(os.path.join(path, "rnic.driver")):
+        die(f"{path} is not there; run scripts/build-provider --checked first")
+    return path
+
+
+def overlay(image_dir, kernel_dir, provider_dir):
     return made_by(os.path.join(TOP, "images", "make-overlay"), image_dir,
-                   kernel_dir)
+                   kernel_dir, provider_dir)

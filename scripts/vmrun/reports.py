@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# What a guest's kernel reports of mistakes in it: warnings, oopses, and what the
-# debug kernel's checks find. The text is the guest's console, and of a guest with
-# a debug kernel its whole log and kmemleak's report, too, which images/guest/
-# kernel-reports leaves in NAME.kernel. Reports that are not ours are listed in
+# What a guest reports of mistakes: its kernel's warnings, oopses, and what the
+# debug kernel's checks find; what ASan and UBSan find in its programs, with a
+# checked provider. The kernel's text is the guest's console, and of a guest
+# with a debug kernel its whole log and kmemleak's report, too, which images/guest/
+# kernel-reports leaves in NAME.kernel; a program's is in NAME.checks.PROGRAM.PID. Reports that are not ours are listed in
 # qtest/vm/known-reports.
 
-"""Finds the reports of a kernel."""
+"""Finds the reports of a guest."""
 
+import glob
 import os
 import re
 
@@ -26,6 +28,7 @@ FIRST_LINE = re.compile("|".join((
     r"list_(add|del) corruption", r"refcount_t: ", r"ref_tracker: ",
     r"unregister_netdevice: waiting", r"unreferenced object ",
     r"kmemleak: (Cannot|Unable|Kernel memory leak detector disabled)")))
+SANITIZER = re.compile(r"ERROR: AddressSanitizer|runtime error: ")
 TIME = re.compile(r"^\[[ \d.]+\](?:\[[ TC\d]+\])? ?")
 LONGEST = 100   # lines of a report that are kept
 HEAD = 4        # lines at its beginning that may look like another's
@@ -61,7 +64,25 @@ def of(guest):
             if not any(pattern.search(report) for pattern in known)]
 
 
+def _texts_of_programs(guest):
+    for path in sorted(glob.glob(glob.escape(guest.file(".checks")) + ".*")):
+        with open(path, encoding="utf-8", errors="replace") as f:
+            text = f.read().strip()
+        if text:
+            yield f"{os.path.basename(path)}\n{text}"
+
+
+def of_programs(guest):
+    """What sanitizers say of GUEST's programs, if it is not reviewed."""
+    known = reviewed()
+    return [text for text in _texts_of_programs(guest)
+            if not any(pattern.search(text) for pattern in known)]
+
+
 def title(report):
-    """One line of it."""
+    """One line of it: the first, or of a program's the one that says what is wrong."""
     lines = [line for line in report.split("\n") if line != CUT_HERE]
+    for line in lines:
+        if SANITIZER.search(line):
+            return f"{lines[0]}: {line.strip()}"
     return lines[0].strip() if lines else report

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# What finds leaks at the end of every test finds all kinds of objects while a
-# process holds them, and none when it is gone.
+# What libibverbs and the provider keep of an object goes with it. What finds leaks at the
+# end of every test finds all kinds of objects while a process holds them, and none when
+# it is gone.
 
 . /usr/lib/rnic/lib.sh
 
@@ -9,6 +10,7 @@ holds() {
 	objects_left | grep -q "has [1-9][0-9]* $1,"
 }
 
+leaks-self "$(rdma_device)" || fail "leaks-self"
 nothing_left || fail "in use already: $(objects_left)"
 window-self --number 100000000 "$(address_of alone)" &
 program=$!
