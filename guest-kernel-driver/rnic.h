@@ -141,6 +141,7 @@ struct rnic_dev {
 	atomic_t num_cqs;		/* that the device has made */
 	struct xarray cqs;		/* by number, what events name */
 	struct xarray qps;
+	atomic_t qps_ending;		/* not found, but a CQE may be theirs */
 	struct xarray srqs;
 	struct xarray listeners;	/* by cookie */
 	struct mutex listen_lock;	/* what the listeners listen on */

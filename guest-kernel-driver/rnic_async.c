@@ -170,8 +170,9 @@ bool rnic_async_event(struct rnic_dev *dev)
 	if (object)
 		rnic_async_deliver(&event, object);
 	else if (event.resource == RNIC_RESOURCE_EQ)
-		ibdev_err(&dev->ibdev, "event queue %u has lost events\n",
-			  le32_to_cpu(event.number));
+		ibdev_err_ratelimited(&dev->ibdev,
+				      "event queue %u has lost events\n",
+				      le32_to_cpu(event.number));
 	else if (event.resource == RNIC_RESOURCE_NONE)
 		rnic_device_event(dev, le16_to_cpu(event.event));
 	return true;

@@ -14,6 +14,7 @@
 #include "rnic_async.h"
 #include "rnic_cm.h"
 #include "rnic_failure.h"
+#include "rnic_flush_check.h"
 #include "rnic_function.h"
 #include "rnic_health.h"
 #include "rnic_netdev.h"
@@ -76,6 +77,7 @@ static void rnic_health_work(struct work_struct *work)
 	rnic_eqs_check(dev);
 	rnic_cm_check(dev);
 	rnic_cqs_check(dev);
+	rnic_flush_check(dev);
 	if (!rnic_failed(dev))
 		rnic_health_watch(dev);
 }
@@ -127,7 +129,8 @@ void rnic_health_check(struct rnic_dev *dev)
 
 /*
  * False: it had failed before, and has been reset since. A failure, which has a
- * cause, is noted with what the reset takes away.
+ * cause, is noted with what the reset takes away. Who sees that the device has failed
+ * gives memory back that it had: so that is told after the reset.
  */
 static bool rnic_reset_failed(struct rnic_dev *dev, const char *why,
 			      u32 *health)
@@ -136,13 +139,14 @@ static bool rnic_reset_failed(struct rnic_dev *dev, const char *why,
 	bool first;
 
 	spin_lock_irqsave(&dev->failure_lock, irq_flags);
-	first = !test_and_set_bit(RNIC_DEV_FAILED, &dev->flags);
+	first = !rnic_failed(dev);
 	if (first) {
 		if (why)
 			*health = rnic_failure_note(dev, why);
 		rnic_write32(dev, RNIC_REG_CONTROL, RNIC_CONTROL_RESET);
 		/* The reset has arrived when this is answered. */
 		rnic_read32(dev, RNIC_REG_STATUS);
+		set_bit(RNIC_DEV_FAILED, &dev->flags);
 	}
 	spin_unlock_irqrestore(&dev->failure_lock, irq_flags);
 	if (first) {

@@ -115,13 +115,15 @@ int rnic_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int count,
 int rnic_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 {
 	struct rnic_dev *dev = to_rnic_dev(ibmr->device);
+	struct rnic_windows_before windows = rnic_pd_note_windows(ibmr->pd);
 	struct rnic_mr *mr = to_rnic_mr(ibmr);
 	int ret = 0;
 
 	if (ibmr->type != IB_MR_TYPE_DMA && !mr->gone)
 		ret = rnic_cmd_dealloc_stag(dev, ibmr->rkey);
 	/* A process may hear that windows are bound to its region. */
-	if (ret == -EBUSY && ibmr->uobject && rnic_pd_has_windows(ibmr->pd))
+	if (ret == -EBUSY && ibmr->uobject &&
+	    rnic_pd_has_had_windows(ibmr->pd, &windows))
 		return ret;
 	if (ret)
 		rnic_fail(dev, "it would not deallocate a memory region");

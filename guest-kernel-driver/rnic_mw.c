@@ -24,10 +24,14 @@ int rnic_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata)
 	if (!rnic_has(dev, RNIC_FEATURE_MEMORY_WINDOW) ||
 	    (of_pd && !rnic_has(dev, RNIC_FEATURE_PD_WINDOW)))
 		return -EOPNOTSUPP;
+	/* Before the device can say that there is one. */
+	atomic_inc(&pd->windows);
+	smp_wmb();
+	atomic_inc(&pd->windows_made);
 	ret = rnic_cmd_alloc_mw(dev, pd->pdn, of_pd, get_random_u8(),
 				&ibmw->rkey);
-	if (!ret)
-		atomic_inc(&pd->windows);
+	if (ret)
+		atomic_dec(&pd->windows);
 	return ret;
 }
 

@@ -27,3 +27,14 @@ int rnic_number_take(struct rnic_dev *dev, struct xarray *objects, u8 resource,
 		rnic_async_store(dev, objects, resource, number, object);
 	return ret;
 }
+
+int rnic_number_take_back(struct rnic_dev *dev, struct xarray *objects,
+			  u8 resource, u32 number, void *object)
+{
+	if (xa_insert_irq(objects, number, NULL, GFP_KERNEL | __GFP_NOFAIL)) {
+		rnic_fail(dev, "it gave two objects one number");
+		return RNIC_ERR_FAILED;
+	}
+	rnic_async_store(dev, objects, resource, number, object);
+	return 0;
+}

@@ -20,4 +20,12 @@ struct xarray;
 int rnic_number_take(struct rnic_dev *dev, struct xarray *objects, u8 resource,
 		     u32 number, void *object);
 
+/*
+ * The same of an object that the device has not destroyed, as it should have, under
+ * the number that it had. No memory for it is no reason to fail. Returns 0 or
+ * RNIC_ERR_FAILED.
+ */
+int rnic_number_take_back(struct rnic_dev *dev, struct xarray *objects,
+			  u8 resource, u32 number, void *object);
+
 #endif /* RNIC_NUMBER_H */

@@ -5,7 +5,7 @@
  * A completion counts if its QP uses this CQ and its work request is outstanding
  * (rnic_posted.c). One that looks like that of a QP that is gone, or was reset
  * since, is passed over: if it is a lie, the next completion of that work queue
- * shows it. Any other is a lie: the driver takes the device out of service, because
+ * shows it, or, if there is none, rnic_flush_check.c. Any other is a lie: the driver takes the device out of service, because
  * the completion that it should have been will never come.
  *
  * On a device out of service everything outstanding completes here, flushed.
@@ -181,7 +181,7 @@ static void rnic_wc_fill(struct ib_wc *wc, struct rnic_qp *qp,
 	}
 }
 
-/* The QP is gone, but the S-RQ that it used has its entry back. */
+/* The QP is going, and the S-RQ that it used has its entry back. */
 static void rnic_cqe_of_no_qp(struct rnic_dev *dev, const struct rnic_cqe *cqe)
 {
 	struct rnic_posted wr;
@@ -197,6 +197,20 @@ static void rnic_cqe_of_no_qp(struct rnic_dev *dev, const struct rnic_cqe *cqe)
 	rnic_ref_put(&srq->ref);
 }
 
+/*
+ * Receives of an S-RQ complete in no order, so no later one would show that this is a
+ * lie. The queues have forgotten those of QPs that have gone (RNIC_NO_QP).
+ */
+static void rnic_poll_no_qp(struct rnic_poll *poll, const struct rnic_cqe *cqe)
+{
+	if ((cqe->flags & RNIC_CQE_SRQ) &&
+	    le32_to_cpu(cqe->qpn) != RNIC_NO_QP &&
+	    !atomic_read(&poll->dev->qps_ending))
+		rnic_fail(poll->dev, "it completed a receive of no queue pair");
+	else
+		rnic_cqe_of_no_qp(poll->dev, cqe);
+}
+
 /* False: it does not count. */
 static bool rnic_poll_one(struct rnic_poll *poll, const struct rnic_cqe *cqe,
 			  struct ib_wc *wc)
@@ -205,7 +219,7 @@ static bool rnic_poll_one(struct rnic_poll *poll, const struct rnic_cqe *cqe,
 	struct rnic_posted wr;
 
 	if (!qp || !rnic_qp_uses_cq(qp, poll->cq, cqe)) {
-		rnic_cqe_of_no_qp(poll->dev, cqe);
+		rnic_poll_no_qp(poll, cqe);
 		return false;
 	}
 	switch (rnic_qp_complete(qp, cqe, &wr)) {
@@ -317,6 +331,17 @@ bool rnic_cq_waits(struct rnic_cq *cq)
 	cq->waits_at = cq->consumer;
 	spin_unlock_irqrestore(&cq->lock, irq_flags);
 	return still;
+}
+
+bool rnic_cq_is_empty(struct rnic_cq *cq)
+{
+	unsigned long irq_flags;
+	bool empty;
+
+	spin_lock_irqsave(&cq->lock, irq_flags);
+	empty = !rnic_cqe_valid(cq, cq->consumer);
+	spin_unlock_irqrestore(&cq->lock, irq_flags);
+	return empty;
 }
 
 bool rnic_cq_has_qps(const struct rnic_cq *cq)

@@ -129,6 +129,17 @@ static void rnic_qp_fill_params(struct rnic_dev *dev, struct rnic_qp *qp,
 	params->enables = qp->enables;
 }
 
+/* Its CQs, if they are the kernel's, call no handler any more because of it. */
+static void rnic_qp_leave_cqs(struct rnic_qp *qp)
+{
+	if (!qp->sq.ring)
+		return;
+	rnic_cqs_remove_qp(qp);
+	rnic_cq_forget_receives(qp);
+	rnic_cq_await_callers(to_rnic_cq(qp->ibqp.send_cq));
+	rnic_cq_await_callers(to_rnic_cq(qp->ibqp.recv_cq));
+}
+
 /* Makes the QP in the device and findable; its memory is there. */
 static int rnic_qp_start(struct rnic_dev *dev, struct rnic_qp *qp,
 			 struct rnic_qp_params *params)
@@ -153,8 +164,7 @@ static int rnic_qp_start(struct rnic_dev *dev, struct rnic_qp *qp,
 		return 0;
 	if (rnic_cmd_destroy_qp(dev, qp->qpn))
 		rnic_fail(dev, "it would not destroy a queue pair");
-	if (qp->sq.ring)
-		rnic_cqs_remove_qp(qp);
+	rnic_qp_leave_cqs(qp);
 	return ret;
 }
 
@@ -333,12 +343,7 @@ void rnic_qp_forget_posted(struct rnic_qp *qp)
 /* No thread finds the QP, and the device has none of its number. */
 static void rnic_qp_free(struct rnic_dev *dev, struct rnic_qp *qp)
 {
-	if (qp->sq.ring) {
-		rnic_cqs_remove_qp(qp);
-		rnic_cq_forget_receives(qp);
-		rnic_cq_await_callers(to_rnic_cq(qp->ibqp.send_cq));
-		rnic_cq_await_callers(to_rnic_cq(qp->ibqp.recv_cq));
-	}
+	rnic_qp_leave_cqs(qp);
 	rnic_ref_drain(&qp->ref);
 	rnic_qp_free_memory(dev, qp);
 }
@@ -357,16 +362,21 @@ static void rnic_qp_set_gone(struct rnic_qp *qp, bool gone)
  */
 static int rnic_qp_end(struct rnic_qp *qp, bool may_refuse)
 {
+	struct rnic_windows_before windows = rnic_pd_note_windows(qp->ibqp.pd);
 	struct rnic_dev *dev = to_rnic_dev(qp->ibqp.device);
 	int ret;
 
-	/* Its number is free for another QP as soon as the command is done. */
 	rnic_cm_qp_ends(qp);
 	rnic_qp_set_gone(qp, true);
+	atomic_inc(&dev->qps_ending);
+	/* Its number is free for another QP as soon as the command is done. */
 	xa_erase_irq(&dev->qps, qp->qpn);
 	ret = rnic_cmd_destroy_qp(dev, qp->qpn);
-	if (ret == -EBUSY && may_refuse && rnic_pd_has_windows(qp->ibqp.pd) &&
-	    !rnic_number_take(dev, &dev->qps, RNIC_RESOURCE_QP, qp->qpn, qp)) {
+	if (ret == -EBUSY && may_refuse &&
+	    rnic_pd_has_had_windows(qp->ibqp.pd, &windows) &&
+	    !rnic_number_take_back(dev, &dev->qps, RNIC_RESOURCE_QP, qp->qpn,
+				   qp)) {
+		atomic_dec(&dev->qps_ending);
 		rnic_qp_set_gone(qp, false);
 		rnic_cm_qp_stays(qp);
 		return -EBUSY;
@@ -375,6 +385,7 @@ static int rnic_qp_end(struct rnic_qp *qp, bool may_refuse)
 		rnic_fail(dev, "it would not destroy a queue pair");
 	rnic_cm_abandon(qp);
 	rnic_qp_free(dev, qp);
+	atomic_dec(&dev->qps_ending);
 	return 0;
 }
 

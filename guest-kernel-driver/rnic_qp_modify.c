@@ -89,8 +89,10 @@ static int rnic_qp_to_error(struct rnic_qp *qp)
 
 	if (ret == -EINVAL)
 		ret = rnic_qp_try_error(qp);
-	if (!ret)
+	if (!ret) {
 		rnic_qp_leave_reset(qp);
+		WRITE_ONCE(qp->flushes, true);
+	}
 	return ret;
 }
 
@@ -153,6 +155,7 @@ static void rnic_qp_forget(struct rnic_qp *qp)
 	rnic_qp_forget_posted(qp);
 	rnic_qp_forget_attributes(qp);
 	WRITE_ONCE(qp->idle_state, IB_QPS_RESET);
+	WRITE_ONCE(qp->flushes, false);
 	qp->direct = false;
 }
 

@@ -55,8 +55,6 @@ static int rnic_pci_init(struct rnic_dev *dev)
 				   RNIC_DOORBELL_PAGE_SIZE);
 	if (!dev->doorbells)
 		goto err_unmap;
-	/* For rnic_slot_reset(). */
-	pci_save_state(pdev);
 	return 0;
 
 err_unmap:
@@ -94,6 +92,8 @@ static int rnic_check_abi(struct rnic_dev *dev)
 		return -ENODEV;
 	}
 	dev->abi_minor = version & 0xffff;
+	/* For rnic_slot_reset(): of a device that answers. */
+	pci_save_state(dev->pdev);
 	return 0;
 }
 
@@ -230,9 +230,10 @@ err_eqs:
 
 static void rnic_interfaces_stop(struct rnic_dev *dev)
 {
-	rnic_health_unwatch(dev);
 	rnic_notify_unregister(dev);
 	rnic_ib_unregister(dev);
+	/* Users in the kernel may have waited for what only a failure ends. */
+	rnic_health_unwatch(dev);
 	rnic_netdev_detach(dev);
 	rnic_eqs_destroy(dev);
 }

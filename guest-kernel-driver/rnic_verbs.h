@@ -33,7 +33,15 @@ struct rnic_ucontext {
 struct rnic_pd {
 	struct ib_pd ibpd;
 	u32 pdn;
-	atomic_t windows;		/* memory windows that exist */
+	/* Memory windows: those that exist, and all that ever were made. */
+	atomic_t windows;
+	atomic_t windows_made;
+};
+
+/* What a PD's windows were before a command that windows may refuse. */
+struct rnic_windows_before {
+	int made;
+	bool any;
 };
 
 struct rnic_mr {
@@ -109,6 +117,13 @@ struct rnic_connection {
 	spinlock_t events_lock;		/* of the list */
 };
 
+/* What rnic_flush_check.c saw of a QP. */
+struct rnic_flush_look {
+	u32 sq_consumer;
+	u32 rq_consumer;
+	unsigned int still;		/* looks since anything moved */
+};
+
 struct rnic_qp {
 	struct ib_qp ibqp;
 	struct rnic_ref ref;
@@ -132,6 +147,8 @@ struct rnic_qp {
 	struct rnic_wq rq;
 	struct list_head send_entry;	/* of its CQs, with their locks */
 	struct list_head recv_entry;
+	bool flushes;			/* it is in ERR, or soon */
+	struct rnic_flush_look flush_look;
 };
 
 static inline struct rnic_ucontext *to_rnic_ucontext(struct ib_ucontext *ibuc)
@@ -144,9 +161,30 @@ static inline struct rnic_pd *to_rnic_pd(struct ib_pd *ibpd)
 	return container_of(ibpd, struct rnic_pd, ibpd);
 }
 
-static inline bool rnic_pd_has_windows(struct ib_pd *ibpd)
+static inline struct rnic_windows_before
+rnic_pd_note_windows(struct ib_pd *ibpd)
 {
-	return atomic_read(&to_rnic_pd(ibpd)->windows);
+	struct rnic_pd *pd = to_rnic_pd(ibpd);
+	struct rnic_windows_before before = {
+		.made = atomic_read(&pd->windows_made),
+	};
+
+	/* One that is made between the two is counted at least once. */
+	smp_rmb();
+	before.any = atomic_read(&pd->windows);
+	return before;
+}
+
+/*
+ * Whether the PD has had a window at any time since then. Another thread of the
+ * process may have deallocated it before the answer is looked at.
+ */
+static inline bool
+rnic_pd_has_had_windows(struct ib_pd *ibpd,
+			const struct rnic_windows_before *before)
+{
+	return before->any ||
+	       atomic_read(&to_rnic_pd(ibpd)->windows_made) != before->made;
 }
 
 static inline struct rnic_mr *to_rnic_mr(struct ib_mr *ibmr)
@@ -374,6 +412,8 @@ bool rnic_cq_has_qps(const struct rnic_cq *cq);
 
 /* Whether a CQE has been waiting since the last such question. */
 bool rnic_cq_waits(struct rnic_cq *cq);
+/* Whether all that the device has stored there has been polled. */
+bool rnic_cq_is_empty(struct rnic_cq *cq);
 
 /* The S-RQ of a QP, if it has one, has back what completed and was not polled. */
 void rnic_cq_forget_receives(struct rnic_qp *qp);

@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # What a program makes of verbs with QPs that it connects by hand within one guest: the
-# life of all objects, rights of QPs, regions and windows, errors, lists of SGEs.
+# life of all objects, rights of QPs, regions and windows, errors, lists of SGEs. The
+# adapter is never taken out of service.
 
 . /usr/lib/rnic/lib.sh
 
 device=$(rdma_device)
 for program in by-hand-states by-hand-life by-hand-rights by-hand-errors by-hand-reads \
-	by-hand-windows by-hand-order; do
+	by-hand-windows by-hand-order bound-race; do
 	say "$program"
 	$program "$device" || fail "$program"
 	eventually 30 nothing_left || fail "$(objects_left)"
+	! dmesg | grep "out of service" || fail "$program: the adapter has failed"
 done
 
 shows V5.1.1.1-1 V5.1.1.2-1 V5.2-3 V5.2.2-1 V5.3.1-2 V5.3.1-5 V5.3.4-1 V5.3.4-2 \

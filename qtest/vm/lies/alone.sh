@@ -30,6 +30,8 @@ lies() {
 	CQE: twice | fails | traffic | on=completion object=@initiator do=repeat
 	CQE: lost | fails | traffic | on=completion object=@initiator do=lose
 	CQE: lost, target | fails | traffic | on=completion object=@target do=lose
+	CQE: lost in a drain | fails | disconnect | on=completion object=@initiator do=lose times=0
+	CQE: of no QP in a drain | fails | disconnect | on=completion object=@initiator do=forge offset=8 value=0x123456 times=0
 	program's CQE: wr_id | stays | traffic | on=completion object=@program do=forge size=8 value=0xdeadbeefdeadbeef
 	program's CQE: QP | stays | traffic | on=completion object=@program do=forge offset=8 value=@target
 	program's CQE: byte_len | stays | traffic | on=completion object=@program do=forge offset=12 value=0xffffffff

@@ -315,7 +315,7 @@ int main(int argc, char **argv)
 	int option;
 
 	program = "by-hand-atomics";
-	time_limit = 600;
+	time_limit *= 10;
 	each = 1000000 / PARTIES;
 	while ((option = getopt_long(argc, argv, "n:t:h", options, NULL)) != -1)
 		switch (option) {

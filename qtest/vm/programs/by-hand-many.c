@@ -239,7 +239,6 @@ int main(int argc, char **argv)
 	int option;
 
 	program = "by-hand-many";
-	time_limit = 60;
 	many.count = 1000;
 	while ((option = getopt_long(argc, argv, "n:t:h", options, NULL)) != -1)
 		switch (option) {

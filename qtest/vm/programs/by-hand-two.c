@@ -153,7 +153,6 @@ int main(int argc, char **argv)
 	struct side *s = &sides[1];
 
 	program = "by-hand-two";
-	time_limit = 60;
 	if (argc == 2 && !strcmp(argv[1], "--help")) {
 		fputs(help, stdout);
 		return 0;

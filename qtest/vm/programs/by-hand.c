@@ -308,7 +308,6 @@ int by_hand_main(int argc, char **argv, const char *name, const char *help,
 	int option;
 
 	program = name;
-	time_limit = 60;
 	while ((option = getopt_long(argc, argv, "t:h", options, NULL)) != -1)
 		switch (option) {
 		case 't':

@@ -29,6 +29,16 @@ uint64_t extra_wc_flags;
 uint32_t extra_cq_flags;
 int listen_backlog = 16;
 
+/* Programs of a script have vm-run's factor for slow guests, as the script has. */
+__attribute__((constructor))
+static void stretch_time_limit(void)
+{
+	const char *patience = getenv("RNIC_PATIENCE");
+
+	if (patience)
+		time_limit *= parse_number(patience, "RNIC_PATIENCE", 10000);
+}
+
 /* ------------------------------------------------------------ messages */
 
 void fail(const char *format, ...)

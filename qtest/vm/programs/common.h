@@ -17,7 +17,7 @@
 #define WHY_SIZE	200	/* of texts that say why something failed */
 
 extern const char *program;	/* for messages */
-extern double time_limit;	/* seconds that one wait may take */
+extern double time_limit;	/* seconds of one wait; RNIC_PATIENCE stretches it */
 extern uint64_t extra_wc_flags;	/* of CQs, and ... */
 extern uint32_t extra_cq_flags;	/* ... with use_extended */
 extern bool use_extended;	/* ibv_wr_*() and ibv_start_poll() and so on */

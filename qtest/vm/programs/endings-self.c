@@ -547,7 +547,6 @@ int main(int argc, char **argv)
 	int c;
 
 	program = "endings-self";
-	time_limit = 60;
 	while ((c = getopt_long(argc, argv, "p:t:h", options, NULL)) != -1) {
 		switch (c) {
 		case 'p':

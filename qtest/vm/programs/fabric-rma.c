@@ -289,7 +289,6 @@ int main(int argc, char **argv)
 	int option;
 
 	program = "fabric-rma";
-	time_limit = 60;
 	while ((option = getopt_long(argc, argv, "t:h", options, NULL)) != -1)
 		switch (option) {
 		case 't':

@@ -244,7 +244,6 @@ int main(int argc, char **argv)
 	int c;
 
 	program = "held-close";
-	time_limit = 60;
 	while ((c = getopt_long(argc, argv, "p:t:h", options, NULL)) != -1) {
 		switch (c) {
 		case 'p':

@@ -392,7 +392,6 @@ int main(int argc, char **argv)
 	int c;
 
 	program = "refused-self";
-	time_limit = 60;
 	while ((c = getopt_long(argc, argv, "t:h", options, NULL)) != -1) {
 		switch (c) {
 		case 't':

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * rnic: queue pairs of the kernel that the device does not flush.
+ *
+ * A user that ends a queue pair takes it to ERR and waits, without a limit, for the
+ * last completion (ib_drain_qp()). No later completion shows that this one is lost. So
+ * the driver looks now and then at what is outstanding in ERR: if the device has
+ * flushed nothing for several looks, and nothing waits to be polled, the driver takes
+ * the device out of service, which flushes.
+ */
+
+#include "rnic.h"
+#include "rnic_commands.h"
+#include "rnic_flush_check.h"
+#include "rnic_health.h"
+#include "rnic_verbs.h"
+
+/* Looks, two seconds apart: after these it should have flushed, if it is in Error; */
+#define RNIC_FLUSH_CHECKS	5
+/* after these it should be in Error, whatever it says. */
+#define RNIC_ERROR_CHECKS	90
+
+/* Whether anything is outstanding, and was at the last look, and nothing has moved. */
+static bool rnic_qp_stands_still(struct rnic_qp *qp)
+{
+	struct rnic_flush_look *look = &qp->flush_look;
+	u32 sq = READ_ONCE(qp->sq.consumer);
+	u32 rq = READ_ONCE(qp->rq.consumer);
+	bool same = look->sq_consumer == sq && look->rq_consumer == rq;
+
+	look->sq_consumer = sq;
+	look->rq_consumer = rq;
+	return same && (rnic_wq_is_busy(&qp->sq) || rnic_wq_is_busy(&qp->rq)) &&
+	       rnic_cq_is_empty(to_rnic_cq(qp->ibqp.send_cq)) &&
+	       rnic_cq_is_empty(to_rnic_cq(qp->ibqp.recv_cq));
+}
+
+static bool rnic_qp_is_in_error(struct rnic_qp *qp)
+{
+	struct rnic_qp_info info;
+
+	return !rnic_cmd_query_qp(to_rnic_dev(qp->ibqp.device), qp->qpn,
+				  &info) && info.state == RNIC_QPS_ERROR;
+}
+
+static bool rnic_qp_is_not_flushed(struct rnic_qp *qp)
+{
+	if (!qp->sq.ring || !READ_ONCE(qp->flushes) ||
+	    !rnic_qp_stands_still(qp)) {
+		qp->flush_look.still = 0;
+		return false;
+	}
+	qp->flush_look.still++;
+	return qp->flush_look.still > RNIC_ERROR_CHECKS ||
+	       (qp->flush_look.still > RNIC_FLUSH_CHECKS &&
+		rnic_qp_is_in_error(qp));
+}
+
+void rnic_flush_check(struct rnic_dev *dev)
+{
+	unsigned long qpn;
+	void *entry;
+
+	xa_for_each(&dev->qps, qpn, entry) {
+		struct rnic_qp *qp = rnic_qp_get(dev, qpn);
+
+		if (!qp)
+			continue;
+		if (rnic_qp_is_not_flushed(qp))
+			rnic_fail(dev, "it does not flush a queue pair");
+		rnic_ref_put(&qp->ref);
+	}
+}
