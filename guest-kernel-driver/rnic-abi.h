@@ -5,8 +5,8 @@
  *
  * Structures grow at the end only.  The kernel takes a shorter request as
  * padded with zeroes and refuses a longer one unless its tail is zero; it cuts
- * a response to the room the process gave.  Reserved fields are zero, and the
- * kernel refuses a request in which they are not.
+ * a response to the room the process gave, and fills more room with zeroes.
+ * Reserved fields are zero, and the kernel refuses a request in which they are not.
  *
  * The layouts of everything inside queue memory are in rnic-hw.h.
  */

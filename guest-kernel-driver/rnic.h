@@ -155,6 +155,7 @@ struct rnic_dev {
 	union ib_gid address_gids[RNIC_GID_TABLE_LENGTH - 1]; /* GID 1 and on */
 
 	struct notifier_block netdev_notifier;
+	bool port_was_up;		/* with RTNL: what was told last */
 	struct notifier_block inetaddr_notifier;
 	struct notifier_block inet6addr_notifier;
 };

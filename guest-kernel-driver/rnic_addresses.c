@@ -1,19 +1,45 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * rnic: the addresses of the network interface.
+ * rnic: the addresses of the network interface, and of its VLANs.
  */
 
+#include <linux/if_vlan.h>
 #include <linux/inetdevice.h>
+#include <linux/slab.h>
 #include <net/addrconf.h>
 #include <net/if_inet6.h>
 
 #include "rnic_addresses.h"
 
+#define RNIC_ADDRESSES_MORE	32
+
+static bool rnic_addresses_grow(struct rnic_address_list *list)
+{
+	unsigned int room = list->room + RNIC_ADDRESSES_MORE;
+	struct in6_addr *addr;
+
+	/* The callers hold locks of the interface. */
+	addr = krealloc_array(list->addr, room, sizeof(*addr), GFP_ATOMIC);
+	if (!addr)
+		return false;
+	list->addr = addr;
+	list->room = room;
+	return true;
+}
+
 static void rnic_address_add(struct rnic_address_list *list,
 			     const struct in6_addr *addr)
 {
-	if (list->count < RNIC_MAX_ADDRESSES)
-		list->addr[list->count++] = *addr;
+	if (list->count == list->room && !rnic_addresses_grow(list)) {
+		list->incomplete = true;
+		return;
+	}
+	list->addr[list->count++] = *addr;
+}
+
+void rnic_addresses_end(struct rnic_address_list *list)
+{
+	kfree(list->addr);
 }
 
 void rnic_addresses_ipv4(struct net_device *netdev,
@@ -38,8 +64,8 @@ void rnic_addresses_ipv4(struct net_device *netdev,
  * Tentative addresses too: no event tells when one has passed the detection of
  * duplicates.
  */
-void rnic_addresses_ipv6(struct net_device *netdev,
-			 struct rnic_address_list *list)
+static void rnic_addresses_ipv6_but(struct net_device *netdev, int type,
+				    struct rnic_address_list *list)
 {
 #if IS_ENABLED(CONFIG_IPV6)
 	struct inet6_dev *idev = in6_dev_get(netdev);
@@ -49,9 +75,47 @@ void rnic_addresses_ipv6(struct net_device *netdev,
 		return;
 	read_lock_bh(&idev->lock);
 	list_for_each_entry(ifa, &idev->addr_list, if_list)
-		if (!(ifa->flags & IFA_F_DADFAILED))
+		if (!(ifa->flags & IFA_F_DADFAILED) &&
+		    !(ipv6_addr_type(&ifa->addr) & type))
 			rnic_address_add(list, &ifa->addr);
 	read_unlock_bh(&idev->lock);
 	in6_dev_put(idev);
 #endif
+}
+
+void rnic_addresses_ipv6(struct net_device *netdev,
+			 struct rnic_address_list *list)
+{
+	rnic_addresses_ipv6_but(netdev, 0, list);
+}
+
+bool rnic_is_vlan_of(const struct net_device *vlan,
+		     const struct net_device *netdev)
+{
+	return is_vlan_dev(vlan) && vlan_dev_real_dev(vlan) == netdev;
+}
+
+void rnic_vlan_addresses_ipv4(struct net_device *netdev,
+			      struct rnic_address_list *list)
+{
+	struct net_device *vlan;
+
+	rcu_read_lock();
+	for_each_netdev_rcu(dev_net(netdev), vlan)
+		if (rnic_is_vlan_of(vlan, netdev))
+			rnic_addresses_ipv4(vlan, list);
+	rcu_read_unlock();
+}
+
+void rnic_vlan_addresses_ipv6(struct net_device *netdev,
+			      struct rnic_address_list *list)
+{
+	struct net_device *vlan;
+
+	rcu_read_lock();
+	for_each_netdev_rcu(dev_net(netdev), vlan)
+		if (rnic_is_vlan_of(vlan, netdev))
+			rnic_addresses_ipv6_but(vlan, IPV6_ADDR_LINKLOCAL,
+						list);
+	rcu_read_unlock();
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * rnic: the addresses of the network interface.
+ * rnic: the addresses of the network interface, and of its VLANs.
  */
 #ifndef RNIC_ADDRESSES_H
 #define RNIC_ADDRESSES_H
@@ -8,21 +8,39 @@
 #include <linux/in6.h>
 #include <linux/netdevice.h>
 
-#define RNIC_MAX_ADDRESSES	64
-
 /* IPv4 addresses are in it as mapped ones. */
 struct rnic_address_list {
+	struct in6_addr *addr;
 	unsigned int count;
-	struct in6_addr addr[RNIC_MAX_ADDRESSES];
+	unsigned int room;
+	bool incomplete;	/* there was no memory for some */
 };
+
+static inline void rnic_addresses_begin(struct rnic_address_list *list)
+{
+	*list = (struct rnic_address_list) {};
+}
+
+void rnic_addresses_end(struct rnic_address_list *list);
 
 /*
  * Each appends the interface's addresses of one family, in the order that the
- * interface has them; those that the list has no room for are left out.
+ * interface has them. Process context.
  */
 void rnic_addresses_ipv4(struct net_device *netdev,
 			 struct rnic_address_list *list);
 void rnic_addresses_ipv6(struct net_device *netdev,
 			 struct rnic_address_list *list);
+
+/*
+ * The same, of the interface's VLANs in its network namespace. Link-local addresses
+ * are left out: the device would not know which link they are of.
+ */
+void rnic_vlan_addresses_ipv4(struct net_device *netdev,
+			      struct rnic_address_list *list);
+void rnic_vlan_addresses_ipv6(struct net_device *netdev,
+			      struct rnic_address_list *list);
+bool rnic_is_vlan_of(const struct net_device *vlan,
+		     const struct net_device *netdev);
 
 #endif /* RNIC_ADDRESSES_H */

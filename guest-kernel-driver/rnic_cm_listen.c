@@ -4,8 +4,9 @@
  *
  * The device listens on addresses, and may not be able to listen on all there
  * are: what is any address here is not any address of the host. Listening on
- * any address is listening on those that the interface has, as they come and
- * go. Those that the device has no use for are left out.
+ * any address is listening on those that the interface and its VLANs have, as they
+ * come and go. Those that the device has no use for are left out. rdma_cm takes a
+ * VLAN's for the interface's, but no macvlan's or bridge's.
  */
 
 #include <linux/slab.h>
@@ -131,11 +132,14 @@ static void rnic_addresses_wanted(struct rnic_dev *dev,
 {
 	sa_family_t family = cm_id->m_local_addr.ss_family;
 
-	list->count = 0;
-	if (family == AF_INET6)
+	if (family == AF_INET6) {
 		rnic_addresses_ipv6(dev->netdev, list);
-	if (family == AF_INET || !cm_id->afonly)
+		rnic_vlan_addresses_ipv6(dev->netdev, list);
+	}
+	if (family == AF_INET || !cm_id->afonly) {
 		rnic_addresses_ipv4(dev->netdev, list);
+		rnic_vlan_addresses_ipv4(dev->netdev, list);
+	}
 }
 
 static bool rnic_address_listed(const struct rnic_address_list *list,
@@ -193,14 +197,14 @@ static int rnic_listen_follow(struct rnic_dev *dev,
 static int rnic_listen_on_any(struct rnic_dev *dev,
 			      struct rnic_listener *listener, int backlog)
 {
-	struct rnic_address_list *list = kmalloc(sizeof(*list), GFP_KERNEL);
-	int ret;
+	struct rnic_address_list list;
+	int ret = -ENOMEM;
 
-	if (!list)
-		return -ENOMEM;
-	rnic_addresses_wanted(dev, listener->cm_id, list);
-	ret = rnic_listen_follow(dev, listener, list, backlog);
-	kfree(list);
+	rnic_addresses_begin(&list);
+	rnic_addresses_wanted(dev, listener->cm_id, &list);
+	if (!list.incomplete)
+		ret = rnic_listen_follow(dev, listener, &list, backlog);
+	rnic_addresses_end(&list);
 	return ret;
 }
 
@@ -215,8 +219,8 @@ static void rnic_listen_work(struct work_struct *work)
 	xa_for_each(&dev->listeners, cookie, listener)
 		if (rnic_is_wildcard(&listener->cm_id->m_local_addr) &&
 		    rnic_listen_on_any(dev, listener, listener->backlog))
-			ibdev_warn(&dev->ibdev,
-				   "cannot listen on a new address\n");
+			ibdev_warn_ratelimited(&dev->ibdev,
+					       "cannot listen on a new address\n");
 	mutex_unlock(&dev->listen_lock);
 }
 

@@ -110,4 +110,12 @@ static inline int rnic_devlink_put_driver_name(struct devlink_info_req *request)
 #endif
 }
 
+/* Newer kernels see by the operations that a driver can reload. */
+static inline void rnic_devlink_enable_reload(struct devlink *devlink)
+{
+#ifdef RNIC_HAVE_DEVLINK_SET_FEATURES
+	devlink_set_features(devlink, DEVLINK_F_RELOAD);
+#endif
+}
+
 #endif /* RNIC_COMPAT_H */

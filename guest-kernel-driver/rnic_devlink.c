@@ -259,6 +259,7 @@ struct rnic_devlink *rnic_devlink_create(struct pci_dev *pdev,
 		return ERR_CAST(reporter);
 	}
 	rnic_devlink->reporter = reporter;
+	rnic_devlink_enable_reload(devlink);
 	devlink_register(devlink);
 	return rnic_devlink;
 }

@@ -324,15 +324,11 @@ void rnic_tx_reclaim(struct rnic_dev *dev, struct rnic_tx_queue *tx,
 	}
 }
 
-static struct sk_buff *rnic_rx_alloc(struct rnic_dev *dev,
-				     const struct rnic_rx_queue *rx)
+static int rnic_rx_add(struct rnic_dev *dev, struct rnic_rx_queue *rx,
+		       gfp_t gfp)
 {
-	return netdev_alloc_skb_ip_align(dev->netdev, rx->room);
-}
-
-static int rnic_rx_add(struct rnic_dev *dev, struct rnic_rx_queue *rx)
-{
-	struct sk_buff *skb = rnic_rx_alloc(dev, rx);
+	struct sk_buff *skb = __netdev_alloc_skb_ip_align(dev->netdev,
+							  rx->room, gfp);
 
 	if (!skb)
 		return -ENOMEM;
@@ -355,7 +351,7 @@ int rnic_rx_create(struct rnic_dev *dev, struct rnic_rx_queue *rx, u32 depth,
 	if (ret)
 		return ret;
 	for (i = 0; i < depth; i++) {
-		ret = rnic_rx_add(dev, rx);
+		ret = rnic_rx_add(dev, rx, GFP_KERNEL);
 		if (ret) {
 			rnic_rx_destroy(dev, rx);
 			return ret;
@@ -427,7 +423,7 @@ static void rnic_rx_one(struct rnic_dev *dev, struct rnic_rx_queue *rx,
 	bool valid = rnic_rx_frame_valid(rx, length, flags);
 
 	ring->done++;
-	if (valid && !rnic_rx_add(dev, rx)) {
+	if (valid && !rnic_rx_add(dev, rx, GFP_ATOMIC)) {
 		rnic_rx_deliver(dev, rx, napi, &buffer, length);
 		return;
 	}

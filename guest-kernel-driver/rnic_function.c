@@ -18,6 +18,7 @@
 #include <linux/delay.h>
 #include <linux/netlink.h>
 #include <linux/pci.h>
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <linux/suspend.h>
 #include <linux/workqueue.h>
@@ -192,6 +193,8 @@ static void rnic_recover_work(struct work_struct *work)
 	struct rnic_function *function =
 		container_of(to_delayed_work(work), struct rnic_function,
 			     recover_work);
+	/* A disk behind this adapter may wait for it to be back. */
+	unsigned int noio = memalloc_noio_save();
 	const char *why = NULL;
 	bool again;
 
@@ -212,6 +215,7 @@ out:
 	mutex_unlock(&function->lock);
 	if (why)
 		rnic_function_report(function, why, again);
+	memalloc_noio_restore(noio);
 }
 
 void rnic_function_leave(struct rnic_function *function,
@@ -222,7 +226,7 @@ void rnic_function_leave(struct rnic_function *function,
 	if (function->dev && !pci_device_is_present(function->pdev))
 		cause = "it was pulled out";
 	if (function->dev && cause) {
-		rnic_fail(function->dev, cause);
+		rnic_leave_service(function->dev, cause);
 		function->interrupted = true;
 	}
 	mutex_unlock(&function->lock);

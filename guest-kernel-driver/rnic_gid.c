@@ -12,7 +12,6 @@
  */
 
 #include <linux/etherdevice.h>
-#include <linux/slab.h>
 
 #include <net/ipv6.h>
 #include <rdma/ib_cache.h>
@@ -51,16 +50,16 @@ static union ib_gid *rnic_gid_place(struct rnic_dev *dev,
 	return place;
 }
 
-/* A full list does not tell what it has no room for: no address has gone then. */
+/* A list that is incomplete does not tell that an address has gone. */
 static void rnic_gids_update(struct rnic_dev *dev,
 			     const struct rnic_address_list *list)
 {
-	bool all = list->count < RNIC_MAX_ADDRESSES;
 	unsigned int i;
 
 	lockdep_assert_held(&dev->gid_lock);
 	for (i = 0; i < ARRAY_SIZE(dev->address_gids); i++)
-		if (all && !rnic_gid_is_listed(&dev->address_gids[i], list))
+		if (!list->incomplete &&
+		    !rnic_gid_is_listed(&dev->address_gids[i], list))
 			dev->address_gids[i] = zgid;
 	for (i = 0; i < list->count; i++) {
 		union ib_gid *place = rnic_gid_place(dev, &list->addr[i]);
@@ -74,18 +73,16 @@ static void rnic_gids_update(struct rnic_dev *dev,
 static int rnic_address_gid(struct rnic_dev *dev, unsigned int index,
 			    union ib_gid *gid)
 {
-	struct rnic_address_list *list = kmalloc(sizeof(*list), GFP_KERNEL);
+	struct rnic_address_list list;
 
-	if (!list)
-		return -ENOMEM;
-	list->count = 0;
+	rnic_addresses_begin(&list);
 	mutex_lock(&dev->gid_lock);
-	rnic_addresses_ipv4(dev->netdev, list);
-	rnic_addresses_ipv6(dev->netdev, list);
-	rnic_gids_update(dev, list);
+	rnic_addresses_ipv4(dev->netdev, &list);
+	rnic_addresses_ipv6(dev->netdev, &list);
+	rnic_gids_update(dev, &list);
 	*gid = dev->address_gids[index];
 	mutex_unlock(&dev->gid_lock);
-	kfree(list);
+	rnic_addresses_end(&list);
 	return 0;
 }
 

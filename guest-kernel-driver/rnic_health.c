@@ -127,6 +127,15 @@ void rnic_health_check(struct rnic_dev *dev)
 		rnic_fail(dev, "it has been reset");
 }
 
+void rnic_reset_at_once(struct rnic_dev *dev)
+{
+	if (pci_channel_offline(dev->pdev))
+		return;
+	rnic_write32(dev, RNIC_REG_CONTROL, RNIC_CONTROL_RESET);
+	/* The reset has arrived when this is answered. */
+	rnic_read32(dev, RNIC_REG_STATUS);
+}
+
 /*
  * False: it had failed before, and has been reset since. A failure, which has a
  * cause, is noted with what the reset takes away. Who sees that the device has failed
@@ -143,9 +152,7 @@ static bool rnic_reset_failed(struct rnic_dev *dev, const char *why,
 	if (first) {
 		if (why)
 			*health = rnic_failure_note(dev, why);
-		rnic_write32(dev, RNIC_REG_CONTROL, RNIC_CONTROL_RESET);
-		/* The reset has arrived when this is answered. */
-		rnic_read32(dev, RNIC_REG_STATUS);
+		rnic_reset_at_once(dev);
 		set_bit(RNIC_DEV_FAILED, &dev->flags);
 	}
 	spin_unlock_irqrestore(&dev->failure_lock, irq_flags);
@@ -154,6 +161,16 @@ static bool rnic_reset_failed(struct rnic_dev *dev, const char *why,
 		rnic_admin_abort(dev);
 	}
 	return first;
+}
+
+void rnic_leave_service(struct rnic_dev *dev, const char *why)
+{
+	u32 health;
+
+	if (!rnic_reset_failed(dev, NULL, &health))
+		return;
+	dev_info(&dev->pdev->dev, "out of service: %s\n", why);
+	queue_work(dev->health_wq, &dev->failure_work);
 }
 
 void rnic_silence(struct rnic_dev *dev)

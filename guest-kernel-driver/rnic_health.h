@@ -18,10 +18,21 @@ void rnic_health_free(struct rnic_dev *dev);
 void rnic_health_check(struct rnic_dev *dev);
 
 /*
+ * Any context. When this returns the device does not touch memory any more. That of a
+ * bus that has stopped does not anyway, and is not touched: rnic_error_detected().
+ */
+void rnic_reset_at_once(struct rnic_dev *dev);
+
+/*
  * Takes the device out of service. Any context. When this returns the device
  * does not touch memory any more.
  */
 void rnic_fail(struct rnic_dev *dev, const char *why);
+/*
+ * The same for a cause outside of the device: a reload, its PCI function. It is no
+ * failure, and none is noted.
+ */
+void rnic_leave_service(struct rnic_dev *dev, const char *why);
 /* The same, and no consumer is told. */
 void rnic_silence(struct rnic_dev *dev);
 

@@ -8,16 +8,26 @@
 #include <net/if_inet6.h>
 
 #include "rnic.h"
+#include "rnic_addresses.h"
 #include "rnic_async.h"
 #include "rnic_cm_listen.h"
 #include "rnic_notify.h"
+
+static bool rnic_port_is_up(const struct rnic_dev *dev)
+{
+	return netif_running(dev->netdev) && netif_carrier_ok(dev->netdev);
+}
 
 /* Newer cores make events of the port out of those of its interface. */
 static void rnic_notify_port(struct rnic_dev *dev)
 {
 #ifndef RNIC_HAVE_REPORT_PORT_EVENT
-	bool up = netif_running(dev->netdev) && netif_carrier_ok(dev->netdev);
+	bool up = rnic_port_is_up(dev);
 
+	/* Not all that changes of an interface is whether it is up. */
+	if (up == dev->port_was_up)
+		return;
+	dev->port_was_up = up;
 	rnic_dispatch_event(dev, up ? IB_EVENT_PORT_ACTIVE :
 				      IB_EVENT_PORT_ERR);
 #endif
@@ -56,6 +66,16 @@ static void rnic_notify_addresses(struct rnic_dev *dev)
 	rnic_listen_addresses_changed(dev);
 }
 
+/* Those of its VLANs are listened on. */
+static void rnic_notify_address_of(struct rnic_dev *dev,
+				   const struct net_device *netdev)
+{
+	if (netdev == dev->netdev)
+		rnic_notify_addresses(dev);
+	else if (rnic_is_vlan_of(netdev, dev->netdev))
+		rnic_listen_addresses_changed(dev);
+}
+
 static int rnic_inetaddr_event(struct notifier_block *nb, unsigned long event,
 			       void *data)
 {
@@ -63,8 +83,7 @@ static int rnic_inetaddr_event(struct notifier_block *nb, unsigned long event,
 					    inetaddr_notifier);
 	struct in_ifaddr *ifa = data;
 
-	if (ifa->ifa_dev->dev == dev->netdev)
-		rnic_notify_addresses(dev);
+	rnic_notify_address_of(dev, ifa->ifa_dev->dev);
 	return NOTIFY_DONE;
 }
 
@@ -75,8 +94,7 @@ static int rnic_inet6addr_event(struct notifier_block *nb, unsigned long event,
 					    inet6addr_notifier);
 	struct inet6_ifaddr *ifa = data;
 
-	if (ifa->idev->dev == dev->netdev)
-		rnic_notify_addresses(dev);
+	rnic_notify_address_of(dev, ifa->idev->dev);
 	return NOTIFY_DONE;
 }
 
@@ -84,6 +102,7 @@ int rnic_notify_register(struct rnic_dev *dev)
 {
 	int ret;
 
+	dev->port_was_up = rnic_port_is_up(dev);
 	dev->netdev_notifier.notifier_call = rnic_netdev_event;
 	dev->inetaddr_notifier.notifier_call = rnic_inetaddr_event;
 	dev->inet6addr_notifier.notifier_call = rnic_inet6addr_event;

@@ -183,9 +183,7 @@ err_admin:
 
 static void rnic_hw_stop(struct rnic_dev *dev)
 {
-	rnic_write32(dev, RNIC_REG_CONTROL, RNIC_CONTROL_RESET);
-	/* The reset has arrived when this is answered. */
-	rnic_read32(dev, RNIC_REG_STATUS);
+	rnic_reset_at_once(dev);
 	rnic_vectors_free(dev);
 	rnic_admin_free(dev);
 }

@@ -6,6 +6,7 @@
 #ifndef RNIC_UDATA_H
 #define RNIC_UDATA_H
 
+#include <linux/uaccess.h>
 #include <rdma/ib_verbs.h>
 
 #include "rnic-abi.h"
@@ -24,21 +25,32 @@ static inline int rnic_udata_read(struct ib_udata *udata, void *request,
 		-EFAULT : 0;
 }
 
-/* For commands that the provider adds nothing to. */
+/* What the process has more room for is zero. */
+static inline int rnic_udata_clear(struct ib_udata *udata, size_t from)
+{
+	if (udata->outlen <= from)
+		return 0;
+	return clear_user(udata->outbuf + from, udata->outlen - from) ?
+		-EFAULT : 0;
+}
+
+/* For commands that the provider adds nothing to, and the driver answers nothing. */
 static inline int rnic_udata_none(struct ib_udata *udata)
 {
-	if (udata && udata->inlen &&
-	    !ib_is_udata_cleared(udata, 0, udata->inlen))
+	if (!udata)
+		return 0;
+	if (udata->inlen && !ib_is_udata_cleared(udata, 0, udata->inlen))
 		return -EOPNOTSUPP;
-	return 0;
+	return rnic_udata_clear(udata, 0);
 }
 
 /* Cut to the room that the process gave. */
 static inline int rnic_udata_answer(struct ib_udata *udata, void *response,
 				    size_t size)
 {
-	return ib_copy_to_udata(udata, response, min(udata->outlen, size)) ?
-		-EFAULT : 0;
+	if (ib_copy_to_udata(udata, response, min(udata->outlen, size)))
+		return -EFAULT;
+	return rnic_udata_clear(udata, size);
 }
 
 #endif /* RNIC_UDATA_H */

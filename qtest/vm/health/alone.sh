@@ -56,6 +56,11 @@ dumped() {
 	fail "$step: the dump has no $*"
 }
 
+count_failures() {
+	devlink -j health diagnose "pci/$function" reporter device |
+		sed 's/.*"failures":\([0-9]*\).*/\1/'
+}
+
 new_dump() {
 	devlink health dump clear "pci/$function" reporter device ||
 		fail "$step: cannot clear the dump"
@@ -185,9 +190,12 @@ devlink health diagnose "pci/$function" reporter device
 diagnosed last_cause 'a test asked for it' || fail "$step: another cause"
 
 step="a reload"
+failures=$(count_failures)
 devlink dev reload "pci/$function" || fail "$step: refused"
 works
 expect error $((errors + 2)) 1
+[ "$(count_failures)" = "$failures" ] || fail "$step: it counts as a failure"
+diagnosed last_cause 'a test asked for it' || fail "$step: another cause"
 
 step="the driver leaves while the device is out of service"
 devlink health set "pci/$function" reporter device auto_recover false
