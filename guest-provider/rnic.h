@@ -70,6 +70,7 @@ struct rnic_device {
 };
 
 struct rnic_qp;
+struct rnic_qp_place;
 
 struct rnic_context {
 	struct verbs_context vctx;
@@ -82,12 +83,12 @@ struct rnic_context {
 
 	/*
 	 * QPs by number: high half, then low half. Entries change under the
-	 * mutex; removing one also takes the locks of the QP's CQs, so that
-	 * rnic_find_qp() is safe with the lock of a CQ held of which it has a
-	 * CQE. Leaves stay until the context goes.
+	 * mutex; removing one also takes the locks of the QP's CQs, so that what
+	 * rnic_find_qp() returns stays as long as its caller holds the lock of the
+	 * CQ. Leaves stay until the context goes.
 	 */
 	pthread_mutex_t qp_table_mutex;
-	struct rnic_qp **qp_table[RNIC_QP_TABLE_SIZE];
+	struct rnic_qp_place *qp_table[RNIC_QP_TABLE_SIZE];
 };
 
 struct rnic_td;
@@ -268,8 +269,11 @@ static inline void rnic_wq_unlock(struct rnic_wq *wq)
 		pthread_spin_unlock(&wq->lock);
 }
 
-/* What wq has posted and not seen completed, to the ring of next. */
-void rnic_wq_copy_posted(struct rnic_wq *wq, struct rnic_wq *next);
+/*
+ * What wq has posted and not seen completed, to the ring of next; false if it does not
+ * fit. With wq->lock held.
+ */
+bool rnic_wq_copy_posted(struct rnic_wq *wq, struct rnic_wq *next);
 /* The ring of next, of the same WQEs, is wq's now. With wq->lock held. */
 void rnic_wq_change_ring(struct rnic_wq *wq, const struct rnic_wq *next);
 
@@ -311,7 +315,12 @@ int rnic_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr,
 int rnic_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask,
 		  struct ibv_qp_init_attr *init_attr);
 int rnic_destroy_qp(struct ibv_qp *ibqp);
-struct rnic_qp *rnic_find_qp(struct rnic_context *ctx, uint32_t qpn);
+/*
+ * The QP of that number, if it uses cq for its receives, or for what it sends; with the
+ * lock of cq held.
+ */
+struct rnic_qp *rnic_find_qp(const struct ibv_cq *cq, uint32_t qpn,
+			     bool receive);
 
 /* rnic_srq.c */
 struct ibv_srq *rnic_create_srq(struct ibv_pd *pd,

@@ -203,11 +203,11 @@ static void free_srq_entry(struct ibv_srq *ibsrq)
 				  memory_order_release);
 }
 
-/* Frees what cqe covers in its work queue; false if its QP is no more. */
+/* Frees what cqe covers in its work queue; false if no QP of this CQ is meant. */
 static bool free_entries(struct rnic_cq *cq, const struct rnic_cqe *cqe)
 {
-	struct rnic_qp *qp = rnic_find_qp(to_rctx(cq->vcq.cq.context),
-					  le32toh(cqe->qpn));
+	struct rnic_qp *qp = rnic_find_qp(&cq->vcq.cq, le32toh(cqe->qpn),
+					  cqe->flags & RNIC_CQE_RECEIVE);
 	struct rnic_wq *wq;
 
 	if (!qp)
@@ -257,8 +257,11 @@ static const struct rnic_cqe *next_cqe(struct rnic_cq *cq)
 {
 	struct rnic_cq_ring *ring = oldest_ring(cq);
 	const struct rnic_cqe *cqe;
+	uint32_t passed = 0;
 
-	while ((cqe = valid_cqe(ring, ring->consumer))) {
+	/* A device that goes on storing what is of no QP does not keep the caller. */
+	while (passed++ <= ring->depth &&
+	       (cqe = valid_cqe(ring, ring->consumer))) {
 		ring->consumer++;
 		if (free_entries(cq, cqe))
 			return cqe;

@@ -16,20 +16,37 @@
 
 /* ------------------------------------------------ QPs by their number */
 
-struct rnic_qp *rnic_find_qp(struct rnic_context *ctx, uint32_t qpn)
+/*
+ * The CQs stand beside the QP: one that is of other CQs may be freed just now, and is
+ * not looked at.
+ */
+struct rnic_qp_place {
+	struct rnic_qp *qp;
+	const struct ibv_cq *send_cq;
+	const struct ibv_cq *recv_cq;
+};
+
+struct rnic_qp *rnic_find_qp(const struct ibv_cq *cq, uint32_t qpn,
+			     bool receive)
 {
-	struct rnic_qp **leaf;
+	struct rnic_context *ctx = to_rctx(cq->context);
+	const struct rnic_qp_place *place;
 
 	if (qpn > RNIC_OBJECT_NUMBER_MASK)
 		return NULL;
-	leaf = ctx->qp_table[qpn >> RNIC_QP_TABLE_BITS];
-	return leaf ? leaf[qpn & (RNIC_QP_TABLE_SIZE - 1)] : NULL;
+	place = ctx->qp_table[qpn >> RNIC_QP_TABLE_BITS];
+	if (!place)
+		return NULL;
+	place += qpn & (RNIC_QP_TABLE_SIZE - 1);
+	return (receive ? place->recv_cq : place->send_cq) == cq ? place->qp :
+								   NULL;
 }
 
 /* Make sure that the table has a place for qpn, so that adding cannot fail. */
 static int make_place(struct rnic_context *ctx, uint32_t qpn)
 {
-	struct rnic_qp ***leaf = &ctx->qp_table[qpn >> RNIC_QP_TABLE_BITS];
+	struct rnic_qp_place **leaf =
+		&ctx->qp_table[qpn >> RNIC_QP_TABLE_BITS];
 
 	if (qpn > RNIC_OBJECT_NUMBER_MASK)
 		return EINVAL;
@@ -38,11 +55,16 @@ static int make_place(struct rnic_context *ctx, uint32_t qpn)
 	return *leaf ? 0 : ENOMEM;
 }
 
+/* qp: NULL when it goes, with the locks of its CQs held. */
 static void set_place(struct rnic_context *ctx, uint32_t qpn,
 		      struct rnic_qp *qp)
 {
 	ctx->qp_table[qpn >> RNIC_QP_TABLE_BITS]
-		     [qpn & (RNIC_QP_TABLE_SIZE - 1)] = qp;
+		     [qpn & (RNIC_QP_TABLE_SIZE - 1)] = (struct rnic_qp_place) {
+		.qp = qp,
+		.send_cq = qp ? qp->vqp.qp.send_cq : NULL,
+		.recv_cq = qp ? qp->vqp.qp.recv_cq : NULL,
+	};
 }
 
 static int add_qp(struct rnic_context *ctx, struct rnic_qp *qp)
@@ -348,11 +370,6 @@ static int size_again(struct rnic_qp *qp, const struct ibv_qp_cap *want,
 	return size_rq(ctx, next, &cap);
 }
 
-static bool posted_fits(struct rnic_wq *wq, const struct rnic_wq *next)
-{
-	return wq->producer - atomic_load(&wq->consumer) <= next->depth;
-}
-
 static int resize_in_kernel(struct rnic_qp *qp, const struct rnic_qp *next)
 {
 	struct rnic_cmd_modify_qp cmd = {
@@ -379,12 +396,9 @@ static int resize_locked(struct rnic_qp *qp, struct rnic_qp *next)
 	struct rnic_buf before = qp->buf;
 	int ret;
 
-	if (!posted_fits(&qp->sq, &next->sq) ||
-	    (qp->rq.depth && !posted_fits(&qp->rq, &next->rq)))
+	if (!rnic_wq_copy_posted(&qp->sq, &next->sq) ||
+	    (qp->rq.depth && !rnic_wq_copy_posted(&qp->rq, &next->rq)))
 		return EINVAL;
-	rnic_wq_copy_posted(&qp->sq, &next->sq);
-	if (qp->rq.depth)
-		rnic_wq_copy_posted(&qp->rq, &next->rq);
 	ret = resize_in_kernel(qp, next);
 	if (ret)
 		return ret;

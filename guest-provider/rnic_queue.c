@@ -149,14 +149,18 @@ bool rnic_wq_has_room(struct rnic_wq *wq, uint32_t new_producer)
 	return new_producer - consumer <= wq->depth;
 }
 
-void rnic_wq_copy_posted(struct rnic_wq *wq, struct rnic_wq *next)
+bool rnic_wq_copy_posted(struct rnic_wq *wq, struct rnic_wq *next)
 {
+	/* Once: it is the device's, and a poll may store another meanwhile. */
 	uint32_t i = atomic_load_explicit(&wq->consumer, memory_order_acquire);
 
+	if (wq->producer - i > next->depth)
+		return false;
 	for (; i != wq->producer; i++)
 		memcpy(rnic_wq_entry(next, i), rnic_wq_entry(wq, i),
 		       (size_t)1 << wq->stride_shift);
 	*next->producer_record = htole32(wq->producer);
+	return true;
 }
 
 void rnic_wq_change_ring(struct rnic_wq *wq, const struct rnic_wq *next)
