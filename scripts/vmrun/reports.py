@@ -34,12 +34,17 @@ LONGEST = 100   # lines of a report that are kept
 HEAD = 4        # lines at its beginning that may look like another's
 
 
-def reviewed():
-    """The patterns of qtest/vm/known-reports."""
-    path = os.path.join(paths.TOP, "qtest", "vm", "known-reports")
+def _patterns(path):
     with open(path, encoding="utf-8") as f:
         return [re.compile(line.rpartition(": ")[0]) for line in f
                 if line.strip() and not line.startswith("#")]
+
+
+def reviewed(directory=None):
+    """The patterns of qtest/vm/known-reports, and of the run's own such file."""
+    own = os.path.join(directory, "known-reports") if directory else ""
+    return (_patterns(os.path.join(paths.TOP, "qtest", "vm", "known-reports")) +
+            (_patterns(own) if os.path.exists(own) else []))
 
 
 def split(text):
@@ -59,7 +64,7 @@ def split(text):
 
 def of(guest):
     """The reports of GUEST's kernel that are not reviewed."""
-    known = reviewed()
+    known = reviewed(guest.run.options.dir)
     return [report for report in split(guest.kernel_text())
             if not any(pattern.search(report) for pattern in known)]
 
@@ -74,7 +79,7 @@ def _texts_of_programs(guest):
 
 def of_programs(guest):
     """What sanitizers say of GUEST's programs, if it is not reviewed."""
-    known = reviewed()
+    known = reviewed(guest.run.options.dir)
     return [text for text in _texts_of_programs(guest)
             if not any(pattern.search(text) for pattern in known)]
 

@@ -1,0 +1,1 @@
+../lies/alone.sh

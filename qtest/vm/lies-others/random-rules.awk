@@ -1,0 +1,1 @@
+../lies/random-rules.awk
