@@ -3,7 +3,8 @@
 # A program that reads no events learns by posting that its adapter has failed: once
 # by a fault of the adapter, once because the driver is taken off it. A user in the
 # kernel that asks a failed adapter for objects and a connection is told ENETDOWN: the
-# kernel's RPC tries again after that, and gives up after EIO.
+# kernel's RPC tries again after that, and gives up after EIO. What it has posted comes
+# back flushed, and its queue pairs end as those of an adapter that works.
 
 . /usr/lib/rnic/lib.sh
 
@@ -74,6 +75,8 @@ kernel_asks() {
 	for call in ib_alloc_pd ib_alloc_cq ib_create_qp ib_alloc_mr rdma_connect; do
 		is_answered $call
 	done
+	dmesg | grep -q 'kverbs_failed: flushed: all' ||
+		fail "not all is flushed: $(dmesg | grep kverbs_failed)"
 	rmmod kverbs_failed || fail "kverbs_failed does not go away"
 }
 

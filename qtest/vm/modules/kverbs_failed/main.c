@@ -5,8 +5,9 @@
  * when its connection breaks, and gives an RPC up for good unless the error is one
  * of a network that may come back.
  *
- * Loading it makes a QP on the first adapter and resolves peer=A.B.C.D. It asks when
- * the adapter reports DEVICE_FATAL; the log has each answer.
+ * Loading it makes QPs on the first adapter and resolves peer=A.B.C.D. It asks when
+ * the adapter reports DEVICE_FATAL; the log has each answer. What has been posted before
+ * is looked at then, too: flushed.c.
  */
 
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
@@ -15,6 +16,8 @@
 #include <linux/module.h>
 #include <rdma/ib_verbs.h>
 #include <rdma/rdma_cm.h>
+
+#include "flushed.h"
 
 #define TIME_LIMIT	(10 * HZ)
 
@@ -107,6 +110,7 @@ static void ask_for_all(struct work_struct *work)
 	ask_for_qp();
 	ask_for_mr();
 	ask_for_connection();
+	flushed_check();
 	/* The driver waits for that, not without a bound. */
 	rdma_destroy_qp(owner.id);
 	pr_info("asked\n");
@@ -154,6 +158,7 @@ static int resolve_peer(void)
 
 static void free_objects(void)
 {
+	flushed_end();
 	if (!IS_ERR_OR_NULL(owner.id)) {
 		if (owner.id->qp)
 			rdma_destroy_qp(owner.id);
@@ -180,7 +185,9 @@ static int make_objects(void)
 	if (IS_ERR(owner.id))
 		return PTR_ERR(owner.id);
 	init = qp_attributes();
-	return resolve_peer() ?: rdma_create_qp(owner.id, owner.pd, &init);
+	return resolve_peer() ?:
+	       rdma_create_qp(owner.id, owner.pd, &init) ?:
+	       flushed_begin(owner.dev, owner.pd);
 }
 
 static int add_adapter(struct ib_device *dev)
