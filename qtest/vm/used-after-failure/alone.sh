@@ -4,7 +4,8 @@
 # by a fault of the adapter, once because the driver is taken off it. A user in the
 # kernel that asks a failed adapter for objects and a connection is told ENETDOWN: the
 # kernel's RPC tries again after that, and gives up after EIO. What it has posted comes
-# back flushed, and its queue pairs end as those of an adapter that works.
+# back flushed, and its queue pairs end as those of an adapter that works. What a program
+# takes back while its adapter fails is not written to any more.
 
 . /usr/lib/rnic/lib.sh
 
@@ -80,9 +81,39 @@ kernel_asks() {
 	rmmod kverbs_failed || fail "kverbs_failed does not go away"
 }
 
+# has_written: late-writes is at it.
+has_written() {
+	grep -q writing /tmp/late
+}
+
+failure_begins() {
+	dmesg | grep -q 'slow_failure: a failure begins'
+}
+
+# The driver gives no memory back that the adapter still writes to.
+give_back_meanwhile() {
+	say "memory is given back while the adapter fails"
+	eventually 10 has_ipv4_gid || fail "the adapter has no GID of its address"
+	modprobe slow_failure || fail "slow_failure"
+	before=$(services_begun)
+	mkfifo /tmp/input
+	late-writes "$adapter" </tmp/input >/tmp/late 2>&1 &
+	program=$!
+	exec 3>/tmp/input
+	eventually 30 has_written || fail "late-writes does not write"
+	devlink health test "pci/$unbound" reporter device 3>&- &
+	eventually 10 failure_begins || fail "no failure begins"
+	exec 3>&-
+	wait $program || { cat /tmp/late; fail "late-writes"; }
+	eventually 30 is_back || fail "the adapter does not come back"
+	rmmod slow_failure
+}
+
 after "fail_adapter program"
 after rebind
 kernel_asks
+# The debug kernel has no kprobes.
+[ "$RNIC_KERNEL" = debug ] || give_back_meanwhile
 eventually 30 nothing_left || fail "$(objects_left)"
 
 shows V9.5.3-37
