@@ -236,6 +236,7 @@ static void read_only_memory(void)
 }
 
 #define KEYS 1000
+#define PAGE 4096
 
 /* No step from one number of @bits to the next comes often, by its highest octet. */
 static void expect_no_stride(const uint32_t *numbers, unsigned int bits,
@@ -262,7 +263,7 @@ static void hard_to_guess(void)
 	uint32_t last, parts = 0;
 
 	for (i = 0; i < KEYS; i++) {
-		mrs[i] = register_memory(ep.id, data, REGION,
+		mrs[i] = register_memory(ep.id, data, PAGE,
 					 IBV_ACCESS_LOCAL_WRITE);
 		keys[i] = mrs[i]->rkey & 0xff;
 		indices[i] = mrs[i]->rkey >> 8;
@@ -277,7 +278,7 @@ static void hard_to_guess(void)
 		last = mrs[i]->rkey;
 		if (ibv_dereg_mr(mrs[i]))
 			fail("ibv_dereg_mr: %s", strerror(errno));
-		mrs[i] = register_memory(ep.id, data, REGION,
+		mrs[i] = register_memory(ep.id, data, PAGE,
 					 IBV_ACCESS_LOCAL_WRITE);
 		repeated += mrs[i]->rkey >> 8 == last >> 8;
 	}
