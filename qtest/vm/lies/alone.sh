@@ -95,6 +95,8 @@ by_flaps() {
 	flaps=$!
 	rebind
 	wait $flaps
+	# What that process has asked has numbers of its own.
+	asked=$((asked + 20))
 	await_lies 0
 }
 
@@ -179,9 +181,14 @@ check_service() {
 	recover
 }
 
+# A program whose completion is lost or another's may wait for it for ever.
+is_about_program() {
+	[ "${step#program}" != "$step" ]
+}
+
 # Traffic that begins anew shows that the adapter works, and is for the next lie.
 check_traffic() {
-	if traffic_goes_on; then
+	if ! is_about_program && traffic_goes_on; then
 		traffic="goes on"
 		return
 	fi
