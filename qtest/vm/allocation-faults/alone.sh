@@ -101,7 +101,7 @@ programs() {
 	attributes-self $self
 	cq-options-self $self
 	domains-self $self
-	memory-self $self
+	memory-self --no-keys $self
 	post-self $self
 	region-self --size 2M $self
 	rereg-self --number 1 $self
