@@ -15,9 +15,12 @@
 #include "rnic_health.h"
 #include "rnic_verbs.h"
 
-/* Looks, two seconds apart: after these it should have flushed, if it is in Error; */
+/* Looks, two seconds apart, after which a QP that is in Error has been flushed. */
 #define RNIC_FLUSH_CHECKS	5
-/* after these it should be in Error, whatever it says. */
+/*
+ * Looks after which it is in Error: the device's own time-outs for a close, a Terminate
+ * and a peer that does not answer are less.
+ */
 #define RNIC_ERROR_CHECKS	90
 
 /* Whether anything is outstanding, and was at the last look, and nothing has moved. */

@@ -5,8 +5,10 @@
  * A completion counts if its QP uses this CQ and its work request is outstanding
  * (rnic_posted.c). One that looks like that of a QP that is gone, or was reset
  * since, is passed over: if it is a lie, the next completion of that work queue
- * shows it, or, if there is none, rnic_flush_check.c. Any other is a lie: the driver takes the device out of service, because
- * the completion that it should have been will never come.
+ * shows it, or in ERR, where there may be none, rnic_flush_check.c. A receive of an
+ * S-RQ is passed over only while a QP goes. Any other is a lie: the driver takes the
+ * device out of service, because the completion that it should have been will never
+ * come.
  *
  * On a device out of service everything outstanding completes here, flushed.
  */

@@ -60,10 +60,13 @@ done
 eventually 10 grep -q "0a4d:00$(printf %02x $((last - 1)))" "$gids/$last" ||
 	fail "the last GID is $(cat "$gids/$last")"
 [ "$(cat "$gids/2")" = $link ] || fail "GID 2 was $link, is $(cat "$gids/2")"
-rping -s -a 10.77.0.1 -C 5 >/tmp/server 2>&1 &
+# All are listened on, whether they have a GID or not.
+rping -s -C 5 >/tmp/server 2>&1 &
 server=$!
 eventually 30 serving $server 7174 || fail "rping does not listen"
-rping -c -a 10.77.0.1 -C 5 -v || fail "rping"
+[ "$(counter "$device" active_listeners)" = 80 ] ||
+	fail "$(counter "$device" active_listeners) of 80 addresses are listened on"
+rping -c -a 10.77.0.80 -C 5 -v || fail "rping"
 wait $server || fail "rping's server"
 ip address flush dev "$netdev"
 become "without addresses"

@@ -144,6 +144,8 @@ static void race_qps(void)
 	}
 	if (ibv_dereg_mr(mr))
 		fail("ibv_dereg_mr");
+	if (!refused)
+		fail("no QP was destroyed while its window was there");
 	say("QPs: %u of %u refused at first", refused, ROUNDS / 3);
 }
 

@@ -33,7 +33,6 @@ await reached
 end_server
 vlan_end
 expect_listeners 3
-signal removed
 await client-over
 kill "$any" "$any6"
 wait "$any" "$any6"
