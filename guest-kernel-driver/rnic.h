@@ -141,7 +141,11 @@ struct rnic_dev {
 	atomic_t num_cqs;		/* that the device has made */
 	struct xarray cqs;		/* by number, what events name */
 	struct xarray qps;
-	atomic_t qps_ending;		/* not found, but a CQE may be theirs */
+	/*
+	 * QPs not found any more, of which a CQE may be. Counted before the erasure, under
+	 * the array's lock, until the CQs have forgotten them, under theirs.
+	 */
+	atomic_t qps_ending;
 	struct xarray srqs;
 	struct xarray listeners;	/* by cookie */
 	struct mutex listen_lock;	/* what the listeners listen on */

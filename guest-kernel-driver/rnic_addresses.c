@@ -11,15 +11,16 @@
 
 #include "rnic_addresses.h"
 
-#define RNIC_ADDRESSES_MORE	32
+#define RNIC_ADDRESSES_FIRST	32
 
 static bool rnic_addresses_grow(struct rnic_address_list *list)
 {
-	unsigned int room = list->room + RNIC_ADDRESSES_MORE;
+	unsigned int room = list->room ? 2 * list->room : RNIC_ADDRESSES_FIRST;
 	struct in6_addr *addr;
 
 	/* The callers hold locks of the interface. */
-	addr = krealloc_array(list->addr, room, sizeof(*addr), GFP_ATOMIC);
+	addr = krealloc_array(list->addr, room, sizeof(*addr),
+			      GFP_ATOMIC | __GFP_NOWARN);
 	if (!addr)
 		return false;
 	list->addr = addr;
@@ -64,8 +65,8 @@ void rnic_addresses_ipv4(struct net_device *netdev,
  * Tentative addresses too: no event tells when one has passed the detection of
  * duplicates.
  */
-static void rnic_addresses_ipv6_but(struct net_device *netdev, int type,
-				    struct rnic_address_list *list)
+static void rnic_addresses_ipv6_of(struct net_device *netdev, bool link_local,
+				   struct rnic_address_list *list)
 {
 #if IS_ENABLED(CONFIG_IPV6)
 	struct inet6_dev *idev = in6_dev_get(netdev);
@@ -76,7 +77,8 @@ static void rnic_addresses_ipv6_but(struct net_device *netdev, int type,
 	read_lock_bh(&idev->lock);
 	list_for_each_entry(ifa, &idev->addr_list, if_list)
 		if (!(ifa->flags & IFA_F_DADFAILED) &&
-		    !(ipv6_addr_type(&ifa->addr) & type))
+		    (link_local ||
+		     !(ipv6_addr_type(&ifa->addr) & IPV6_ADDR_LINKLOCAL)))
 			rnic_address_add(list, &ifa->addr);
 	read_unlock_bh(&idev->lock);
 	in6_dev_put(idev);
@@ -86,7 +88,7 @@ static void rnic_addresses_ipv6_but(struct net_device *netdev, int type,
 void rnic_addresses_ipv6(struct net_device *netdev,
 			 struct rnic_address_list *list)
 {
-	rnic_addresses_ipv6_but(netdev, 0, list);
+	rnic_addresses_ipv6_of(netdev, true, list);
 }
 
 bool rnic_is_vlan_of(const struct net_device *vlan,
@@ -95,27 +97,22 @@ bool rnic_is_vlan_of(const struct net_device *vlan,
 	return is_vlan_dev(vlan) && vlan_dev_real_dev(vlan) == netdev;
 }
 
-void rnic_vlan_addresses_ipv4(struct net_device *netdev,
-			      struct rnic_address_list *list)
+void rnic_vlan_addresses(struct net_device *netdev, sa_family_t family,
+			 struct rnic_address_list *list)
 {
 	struct net_device *vlan;
+	struct net *net;
 
 	rcu_read_lock();
-	for_each_netdev_rcu(dev_net(netdev), vlan)
-		if (rnic_is_vlan_of(vlan, netdev))
+	/* Once: the interface may move to another one meanwhile. */
+	net = dev_net(netdev);
+	for_each_netdev_rcu(net, vlan) {
+		if (!rnic_is_vlan_of(vlan, netdev))
+			continue;
+		if (family == AF_INET6)
+			rnic_addresses_ipv6_of(vlan, false, list);
+		else
 			rnic_addresses_ipv4(vlan, list);
-	rcu_read_unlock();
-}
-
-void rnic_vlan_addresses_ipv6(struct net_device *netdev,
-			      struct rnic_address_list *list)
-{
-	struct net_device *vlan;
-
-	rcu_read_lock();
-	for_each_netdev_rcu(dev_net(netdev), vlan)
-		if (rnic_is_vlan_of(vlan, netdev))
-			rnic_addresses_ipv6_but(vlan, IPV6_ADDR_LINKLOCAL,
-						list);
+	}
 	rcu_read_unlock();
 }

@@ -33,13 +33,11 @@ void rnic_addresses_ipv6(struct net_device *netdev,
 			 struct rnic_address_list *list);
 
 /*
- * The same, of the interface's VLANs in its network namespace. Link-local addresses
- * are left out: the device would not know which link they are of.
+ * The same of the interface's VLANs in its network namespace, AF_INET or AF_INET6.
+ * Link-local addresses are left out: the device would not know which link they are of.
  */
-void rnic_vlan_addresses_ipv4(struct net_device *netdev,
-			      struct rnic_address_list *list);
-void rnic_vlan_addresses_ipv6(struct net_device *netdev,
-			      struct rnic_address_list *list);
+void rnic_vlan_addresses(struct net_device *netdev, sa_family_t family,
+			 struct rnic_address_list *list);
 bool rnic_is_vlan_of(const struct net_device *vlan,
 		     const struct net_device *netdev);
 

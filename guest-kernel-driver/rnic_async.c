@@ -83,6 +83,7 @@ static void rnic_cq_event(struct rnic_cq *cq)
 		.element.cq = &cq->ibcq,
 	};
 
+	WRITE_ONCE(cq->has_failed, true);
 	if (cq->ibcq.event_handler)
 		cq->ibcq.event_handler(&event, cq->ibcq.cq_context);
 	rnic_ref_put(&cq->ref);

@@ -134,11 +134,11 @@ static void rnic_addresses_wanted(struct rnic_dev *dev,
 
 	if (family == AF_INET6) {
 		rnic_addresses_ipv6(dev->netdev, list);
-		rnic_vlan_addresses_ipv6(dev->netdev, list);
+		rnic_vlan_addresses(dev->netdev, AF_INET6, list);
 	}
 	if (family == AF_INET || !cm_id->afonly) {
 		rnic_addresses_ipv4(dev->netdev, list);
-		rnic_vlan_addresses_ipv4(dev->netdev, list);
+		rnic_vlan_addresses(dev->netdev, AF_INET, list);
 	}
 }
 

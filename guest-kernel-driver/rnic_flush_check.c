@@ -6,7 +6,8 @@
  * last completion (ib_drain_qp()). No later completion shows that this one is lost. So
  * the driver looks now and then at what is outstanding in ERR: if the device has
  * flushed nothing for several looks, and nothing waits to be polled, the driver takes
- * the device out of service, which flushes.
+ * the device out of service, which flushes. If a CQ of the QP has failed, as the device
+ * has said, it is the user's mistake: the driver flushes that QP alone.
  */
 
 #include "rnic.h"
@@ -23,7 +24,7 @@
  */
 #define RNIC_ERROR_CHECKS	90
 
-/* Whether anything is outstanding, and was at the last look, and nothing has moved. */
+/* Whether a CQE is to come, and nothing has moved since the last look. */
 static bool rnic_qp_stands_still(struct rnic_qp *qp)
 {
 	struct rnic_flush_look *look = &qp->flush_look;
@@ -33,7 +34,8 @@ static bool rnic_qp_stands_still(struct rnic_qp *qp)
 
 	look->sq_consumer = sq;
 	look->rq_consumer = rq;
-	return same && (rnic_wq_is_busy(&qp->sq) || rnic_wq_is_busy(&qp->rq)) &&
+	return same &&
+	       (rnic_wq_owes_cqe(&qp->sq) || rnic_wq_owes_cqe(&qp->rq)) &&
 	       rnic_cq_is_empty(to_rnic_cq(qp->ibqp.send_cq)) &&
 	       rnic_cq_is_empty(to_rnic_cq(qp->ibqp.recv_cq));
 }
@@ -59,6 +61,20 @@ static bool rnic_qp_is_not_flushed(struct rnic_qp *qp)
 		rnic_qp_is_in_error(qp));
 }
 
+static bool rnic_qp_has_failed_cq(const struct rnic_qp *qp)
+{
+	return READ_ONCE(to_rnic_cq(qp->ibqp.send_cq)->has_failed) ||
+	       READ_ONCE(to_rnic_cq(qp->ibqp.recv_cq)->has_failed);
+}
+
+/* What waits for it on each CQ polls, and finds it flushed (rnic_poll.c). */
+static void rnic_qp_abandon(struct rnic_dev *dev, struct rnic_qp *qp)
+{
+	WRITE_ONCE(qp->abandoned, true);
+	rnic_cq_flush_event(dev, to_rnic_cq(qp->ibqp.send_cq)->cqn);
+	rnic_cq_flush_event(dev, to_rnic_cq(qp->ibqp.recv_cq)->cqn);
+}
+
 void rnic_flush_check(struct rnic_dev *dev)
 {
 	unsigned long qpn;
@@ -69,8 +85,14 @@ void rnic_flush_check(struct rnic_dev *dev)
 
 		if (!qp)
 			continue;
-		if (rnic_qp_is_not_flushed(qp))
-			rnic_fail(dev, "it does not flush a queue pair");
+		if (rnic_qp_is_not_flushed(qp)) {
+			/* Memory is given back: only if the device says Error. */
+			if (rnic_qp_has_failed_cq(qp) &&
+			    rnic_qp_is_in_error(qp))
+				rnic_qp_abandon(dev, qp);
+			else
+				rnic_fail(dev, "it does not flush a queue pair");
+		}
 		rnic_ref_put(&qp->ref);
 	}
 }

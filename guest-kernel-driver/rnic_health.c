@@ -129,8 +129,10 @@ void rnic_health_check(struct rnic_dev *dev)
 
 void rnic_reset_at_once(struct rnic_dev *dev)
 {
-	if (pci_channel_offline(dev->pdev))
+	if (pci_channel_offline(dev->pdev)) {
+		pci_clear_master(dev->pdev);
 		return;
+	}
 	rnic_write32(dev, RNIC_REG_CONTROL, RNIC_CONTROL_RESET);
 	/* The reset has arrived when this is answered. */
 	rnic_read32(dev, RNIC_REG_STATUS);

@@ -18,8 +18,8 @@ void rnic_health_free(struct rnic_dev *dev);
 void rnic_health_check(struct rnic_dev *dev);
 
 /*
- * Any context. When this returns the device does not touch memory any more. That of a
- * bus that has stopped does not anyway, and is not touched: rnic_error_detected().
+ * Any context. When this returns the device does not touch memory any more. The
+ * registers of a device whose bus has stopped are left alone, and its DMA is turned off.
  */
 void rnic_reset_at_once(struct rnic_dev *dev);
 

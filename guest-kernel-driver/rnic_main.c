@@ -61,11 +61,6 @@ static pci_ers_result_t rnic_error_detected(struct pci_dev *pdev,
 
 	if (state == pci_channel_io_normal)
 		return PCI_ERS_RESULT_CAN_RECOVER;
-	/*
-	 * The device's memory is freed before the bus is reset, and its registers may
-	 * not be written (rnic_reset_at_once()): this ends its DMA.
-	 */
-	pci_clear_master(pdev);
 	rnic_function_leave_idle(function, "its bus reports an error");
 	return state == pci_channel_io_perm_failure ?
 	       PCI_ERS_RESULT_DISCONNECT : PCI_ERS_RESULT_NEED_RESET;

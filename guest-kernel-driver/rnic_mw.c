@@ -26,6 +26,7 @@ int rnic_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata)
 		return -EOPNOTSUPP;
 	/* Before the device can say that there is one. */
 	atomic_inc(&pd->windows);
+	/* Pairs with smp_rmb() in rnic_pd_note_windows(). */
 	smp_wmb();
 	atomic_inc(&pd->windows_made);
 	ret = rnic_cmd_alloc_mw(dev, pd->pdn, of_pd, get_random_u8(),

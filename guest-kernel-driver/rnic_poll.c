@@ -10,7 +10,8 @@
  * device out of service, because the completion that it should have been will never
  * come.
  *
- * On a device out of service everything outstanding completes here, flushed.
+ * On a device out of service everything outstanding completes here, flushed; so does
+ * that of a QP in ERR whose CQ has failed, when the device has had its time.
  */
 
 #include "rnic.h"
@@ -284,16 +285,21 @@ static int rnic_wq_flush(struct rnic_qp *qp, struct rnic_wq *wq, int count,
 	return found;
 }
 
-/* What the device will not complete any more. */
-static int rnic_poll_flushed(struct rnic_cq *cq, int count, struct ib_wc *wc)
+/* What the device will not complete any more: of all QPs, or of those abandoned. */
+static int rnic_poll_flushed(struct rnic_cq *cq, bool all, int count,
+			     struct ib_wc *wc)
 {
 	struct rnic_qp *qp;
 	int found = 0;
 
 	list_for_each_entry(qp, &cq->send_qps, send_entry)
-		found += rnic_wq_flush(qp, &qp->sq, count - found, wc + found);
+		if (all || READ_ONCE(qp->abandoned))
+			found += rnic_wq_flush(qp, &qp->sq, count - found,
+					       wc + found);
 	list_for_each_entry(qp, &cq->recv_qps, recv_entry)
-		found += rnic_wq_flush(qp, &qp->rq, count - found, wc + found);
+		if (all || READ_ONCE(qp->abandoned))
+			found += rnic_wq_flush(qp, &qp->rq, count - found,
+					       wc + found);
 	return found;
 }
 
@@ -315,8 +321,9 @@ int rnic_poll_cq(struct ib_cq *ibcq, int count, struct ib_wc *wc)
 	/* The device may write where no queue is read any more. */
 	mb();
 	WRITE_ONCE(record->consumer, cpu_to_le32(cq->consumer));
-	if (rnic_failed(poll.dev))
-		found += rnic_poll_flushed(cq, count - found, wc + found);
+	if (rnic_failed(poll.dev) || READ_ONCE(cq->has_failed))
+		found += rnic_poll_flushed(cq, rnic_failed(poll.dev),
+					   count - found, wc + found);
 	spin_unlock_irqrestore(&cq->lock, irq_flags);
 	return found;
 }

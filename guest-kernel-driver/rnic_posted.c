@@ -105,19 +105,30 @@ static enum rnic_claim rnic_posted_find(const struct rnic_wq *wq,
 							  RNIC_CLAIM_FALSE;
 }
 
-/* What is complete with a later one has no CQE of its own. */
-static bool rnic_wq_reaches(const struct rnic_wq *wq, u32 key)
+/* Nothing from the consumer index to end is signaled. */
+static bool rnic_wq_is_silent(const struct rnic_wq *wq, u32 end)
 {
 	u32 index = wq->consumer;
 
-	while (index != key) {
-		const struct rnic_posted *before = rnic_posted_at(wq, index);
+	while (index != end) {
+		const struct rnic_posted *posted = rnic_posted_at(wq, index);
 
-		if (before->signaled)
+		if (posted->signaled)
 			return false;
-		index += before->units;
+		index += posted->units;
 	}
 	return true;
+}
+
+bool rnic_wq_owes_cqe(struct rnic_wq *wq)
+{
+	unsigned long irq_flags;
+	bool owes;
+
+	spin_lock_irqsave(&wq->lock, irq_flags);
+	owes = !rnic_wq_is_silent(wq, wq->producer);
+	spin_unlock_irqrestore(&wq->lock, irq_flags);
+	return owes;
 }
 
 static void rnic_wq_consume(struct rnic_wq *wq, struct rnic_posted *wr)
@@ -138,7 +149,8 @@ static enum rnic_claim rnic_wq_complete_locked(struct rnic_wq *wq,
 
 	if (claim != RNIC_CLAIM_TRUE)
 		return claim;
-	if (!rnic_wq_reaches(wq, posted->key))
+	/* What is complete with a later one has no CQE of its own. */
+	if (!rnic_wq_is_silent(wq, posted->key))
 		return RNIC_CLAIM_FALSE;
 	do {
 		rnic_wq_consume(wq, wr);

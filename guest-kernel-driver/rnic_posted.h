@@ -78,6 +78,12 @@ static inline bool rnic_wq_is_busy(const struct rnic_wq *wq)
 	return READ_ONCE(wq->consumer) != READ_ONCE(wq->producer);
 }
 
+/*
+ * Whether a CQE is still to come: what is not signaled has none if it succeeded. Takes
+ * the lock.
+ */
+bool rnic_wq_owes_cqe(struct rnic_wq *wq);
+
 /* The oldest that is outstanding is complete; false: none is. Takes the lock. */
 bool rnic_wq_complete_oldest(struct rnic_wq *wq, struct rnic_posted *wr);
 

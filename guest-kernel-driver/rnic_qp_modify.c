@@ -149,13 +149,20 @@ static int rnic_qp_reset_attributes(struct rnic_qp *qp)
 	return rnic_cmd_modify_qp(dev, qp->qpn, &change);
 }
 
+/* What is posted from now on is not flushed. */
+static void rnic_qp_leave_error(struct rnic_qp *qp)
+{
+	WRITE_ONCE(qp->flushes, false);
+	WRITE_ONCE(qp->abandoned, false);
+}
+
 /* What RESET makes of the driver's part. */
 static void rnic_qp_forget(struct rnic_qp *qp)
 {
 	rnic_qp_forget_posted(qp);
 	rnic_qp_forget_attributes(qp);
 	WRITE_ONCE(qp->idle_state, IB_QPS_RESET);
-	WRITE_ONCE(qp->flushes, false);
+	rnic_qp_leave_error(qp);
 	qp->direct = false;
 }
 
@@ -295,8 +302,10 @@ static int rnic_qp_prepare(struct rnic_qp *qp, const struct ib_qp_attr *attr,
 	rnic_qp_add_attributes(qp, attr, mask, &change);
 	ret = rnic_cmd_modify_qp(to_rnic_dev(qp->ibqp.device), qp->qpn,
 				 &change);
-	if (!ret)
+	if (!ret) {
 		WRITE_ONCE(qp->idle_state, attr->qp_state);
+		rnic_qp_leave_error(qp);
+	}
 	return ret;
 }
 

@@ -125,8 +125,11 @@ struct ib_mr *rnic_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
 	struct ib_umem *umem;
 	int ret;
 
-	if (RNIC_DMAH_GIVEN || rnic_udata_none(udata))
+	if (RNIC_DMAH_GIVEN)
 		return ERR_PTR(-EOPNOTSUPP);
+	ret = rnic_udata_none(udata);
+	if (ret)
+		return ERR_PTR(ret);
 	ret = rnic_user_mr_check(dev, length, access);
 	if (ret)
 		return ERR_PTR(ret);
@@ -145,8 +148,11 @@ struct ib_mr *rnic_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset,
 	struct ib_umem_dmabuf *dmabuf;
 	int ret;
 
-	if (RNIC_DMAH_GIVEN || rnic_udata_none(rnic_dmabuf_udata(udata)))
+	if (RNIC_DMAH_GIVEN)
 		return ERR_PTR(-EOPNOTSUPP);
+	ret = rnic_udata_none(rnic_dmabuf_udata(udata));
+	if (ret)
+		return ERR_PTR(ret);
 	ret = rnic_user_mr_check(dev, length, access);
 	if (ret)
 		return ERR_PTR(ret);
@@ -297,9 +303,12 @@ struct ib_mr *rnic_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
 	struct rnic_mr_params params;
 	int ret;
 
-	if ((flags & ~RNIC_REREG_SUPPORTED) || rnic_udata_none(udata) ||
+	if ((flags & ~RNIC_REREG_SUPPORTED) ||
 	    !rnic_has(dev, RNIC_FEATURE_REREGISTER))
 		return ERR_PTR(-EOPNOTSUPP);
+	ret = rnic_udata_none(udata);
+	if (ret)
+		return ERR_PTR(ret);
 	if (mr->gone)
 		return ERR_PTR(-EINVAL);
 	if (!(flags & IB_MR_REREG_ACCESS))

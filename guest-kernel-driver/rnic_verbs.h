@@ -80,6 +80,7 @@ struct rnic_cq {
 	u32 consumer;
 	bool waits;			/* a CQE did, at the last check ... */
 	u32 waits_at;			/* ... and consumer was that */
+	bool has_failed;		/* the device stores nothing any more */
 	struct list_head send_qps;	/* rnic_qp.send_entry */
 	struct list_head recv_qps;	/* rnic_qp.recv_entry */
 };
@@ -148,6 +149,7 @@ struct rnic_qp {
 	struct list_head send_entry;	/* of its CQs, with their locks */
 	struct list_head recv_entry;
 	bool flushes;			/* it is in ERR, or soon */
+	bool abandoned;			/* in ERR, and a CQ of it has failed */
 	struct rnic_flush_look flush_look;
 };
 
@@ -169,7 +171,7 @@ rnic_pd_note_windows(struct ib_pd *ibpd)
 		.made = atomic_read(&pd->windows_made),
 	};
 
-	/* One that is made between the two is counted at least once. */
+	/* Pairs with smp_wmb() in rnic_alloc_mw(): a window is in one of the two. */
 	smp_rmb();
 	before.any = atomic_read(&pd->windows);
 	return before;

@@ -253,6 +253,18 @@ static struct rnic_cq_ring *oldest_ring(struct rnic_cq *cq)
 	return cq->ring;
 }
 
+/* As oldest_ring(), after an entry of ring; passed counts those of one ring. */
+static struct rnic_cq_ring *next_ring(struct rnic_cq *cq,
+				      const struct rnic_cq_ring *ring,
+				      uint32_t *passed)
+{
+	struct rnic_cq_ring *oldest = oldest_ring(cq);
+
+	if (oldest != ring)
+		*passed = 0;
+	return oldest;
+}
+
 static const struct rnic_cqe *next_cqe(struct rnic_cq *cq)
 {
 	struct rnic_cq_ring *ring = oldest_ring(cq);
@@ -260,12 +272,12 @@ static const struct rnic_cqe *next_cqe(struct rnic_cq *cq)
 	uint32_t passed = 0;
 
 	/* A device that goes on storing what is of no QP does not keep the caller. */
-	while (passed++ <= ring->depth &&
+	while (passed++ < ring->depth &&
 	       (cqe = valid_cqe(ring, ring->consumer))) {
 		ring->consumer++;
 		if (free_entries(cq, cqe))
 			return cqe;
-		ring = oldest_ring(cq);
+		ring = next_ring(cq, ring, &passed);
 	}
 	return NULL;
 }
@@ -835,10 +847,12 @@ static void drop_forgotten(struct rnic_cq *cq)
 {
 	struct rnic_cq_ring *ring = oldest_ring(cq);
 	const struct rnic_cqe *cqe;
+	uint32_t passed = 0;
 
-	while ((cqe = valid_cqe(ring, ring->consumer)) && !cqe->qpn) {
+	while (passed++ < ring->depth &&
+	       (cqe = valid_cqe(ring, ring->consumer)) && !cqe->qpn) {
 		ring->consumer++;
-		ring = oldest_ring(cq);
+		ring = next_ring(cq, ring, &passed);
 	}
 	return_cqes(cq);
 }

@@ -2,11 +2,14 @@
 #
 # Atomic operations, immediate data and Reads with several SGEs, posted by a kernel
 # module; what verbs promise the kernel of posting, polling and notification, and what
-# the driver refuses.
+# the driver refuses. A queue pair that stays in ERR costs nobody the adapter.
 
 . /usr/lib/rnic/lib.sh
 
 modprobe kverbs_self || fail "kverbs_self: $(dmesg | tail -n 5)"
+rmmod kverbs_self || fail "kverbs_self does not go away"
+say "queue pairs that stay in ERR"
+modprobe kverbs_self lingering=1 || fail "kverbs_self: $(dmesg | tail -n 5)"
 rmmod kverbs_self || fail "kverbs_self does not go away"
 eventually 30 nothing_left || fail "$(objects_left)"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * mistaken: has the provider read memory that is not the program's, as it is told, so
- * that a checked provider reports it; or makes no mistake
+ * that a checked provider reports it; or makes no mistake.
  */
 
 #include <stdio.h>
@@ -42,7 +42,8 @@ int main(int argc, char **argv)
 	struct ibv_qp *qp;
 
 	program = "mistaken";
-	if (argc != 3) {
+	if (argc != 3 || (strcmp(argv[1], "none") && strcmp(argv[1], "beyond") &&
+			  strcmp(argv[1], "freed"))) {
 		fputs(help, stderr);
 		return USAGE;
 	}

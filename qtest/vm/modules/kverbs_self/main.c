@@ -6,7 +6,8 @@
  * queues, and memory.
  *
  * Loading it does all of that; it loads if all is right. With maxima=1 it has the
- * largest queues that the adapter offers, instead.
+ * largest queues that the adapter offers, instead; with lingering=1 queue pairs that
+ * stay in ERR.
  */
 
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
@@ -19,6 +20,7 @@
 #include "connect.h"
 #include "events.h"
 #include "limits.h"
+#include "lingering.h"
 #include "maxima.h"
 #include "memory.h"
 #include "posting.h"
@@ -47,6 +49,8 @@ static struct self {
 
 static bool maxima;
 module_param(maxima, bool, 0);
+static bool lingering;
+module_param(lingering, bool, 0);
 
 static int result = -ENODEV;	/* no adapter */
 
@@ -353,7 +357,12 @@ static int check_device(struct ib_device *dev)
 
 static int self_add(struct ib_device *dev)
 {
-	result = maxima ? check_maxima(dev) : check_device(dev);
+	if (maxima)
+		result = check_maxima(dev);
+	else if (lingering)
+		result = check_lingering(dev);
+	else
+		result = check_device(dev);
 	return 0;
 }
 
