@@ -28,7 +28,7 @@ FIRST_LINE = re.compile("|".join((
     r"list_(add|del) corruption", r"refcount_t: ", r"ref_tracker: ",
     r"unregister_netdevice: waiting", r"unreferenced object ",
     r"kmemleak: (Cannot|Unable|Kernel memory leak detector disabled)")))
-SANITIZER = re.compile(r"ERROR: AddressSanitizer|runtime error: ")
+SANITIZER = re.compile(r"ERROR: AddressSanitizer")
 TIME = re.compile(r"^\[[ \d.]+\](?:\[[ TC\d]+\])? ?")
 LONGEST = 100   # lines of a report that are kept
 HEAD = 4        # lines at its beginning that may look like another's

@@ -12,8 +12,8 @@
 #include "common.h"
 
 static const char help[] =
-"usage: mistaken none|beyond|freed ADAPTER\n"
-"Posts a receive whose list of SGEs is good, too short, or freed.\n"
+"usage: mistaken none|beyond|freed|misaligned ADAPTER\n"
+"Posts a receive whose list of SGEs is good, too short, freed, or at an odd address.\n"
 "Exit status: 0 posted, 1 refused, 2 usage; a checked provider ends it before.\n";
 
 static void post_list(struct ibv_qp *qp, struct ibv_sge *list)
@@ -24,13 +24,21 @@ static void post_list(struct ibv_qp *qp, struct ibv_sge *list)
 		fail("ibv_post_recv");
 }
 
+static bool is_mistake(const char *word)
+{
+	return !strcmp(word, "none") || !strcmp(word, "beyond") ||
+	       !strcmp(word, "freed") || !strcmp(word, "misaligned");
+}
+
 static struct ibv_sge *make_list(const char *mistake)
 {
-	size_t entries = strcmp(mistake, "beyond") ? 2 : 1;
+	size_t entries = strcmp(mistake, "beyond") ? 3 : 1;
 	struct ibv_sge *list = calloc(entries, sizeof(*list));
 
 	if (!list)
 		fail("no memory");
+	if (!strcmp(mistake, "misaligned"))
+		return (struct ibv_sge *)((char *)list + 1);
 	return list;
 }
 
@@ -42,8 +50,7 @@ int main(int argc, char **argv)
 	struct ibv_qp *qp;
 
 	program = "mistaken";
-	if (argc != 3 || (strcmp(argv[1], "none") && strcmp(argv[1], "beyond") &&
-			  strcmp(argv[1], "freed"))) {
+	if (argc != 3 || !is_mistake(argv[1])) {
 		fputs(help, stderr);
 		return USAGE;
 	}
