@@ -327,7 +327,7 @@ static void destroy_all(struct all *all)
 static void try_all(const char *name)
 {
 	uint64_t pinned = pinned_kb();
-	struct all all;
+	struct all all = { 0 };
 
 	make_all(&all, name);
 	bind_window(&all);

@@ -31,7 +31,7 @@ static const struct option options[] = {
 
 static void hold(const char *adapter_name, size_t size, int access)
 {
-	struct by_hand adapter;
+	struct by_hand adapter = { 0 };
 	void *memory;
 
 	by_hand_open(&adapter, adapter_name);
