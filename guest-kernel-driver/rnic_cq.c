@@ -55,12 +55,8 @@ void rnic_cq_await_callers(struct rnic_cq *cq)
 		usleep_range(10, 50);
 }
 
-void rnic_cq_completion_event(struct rnic_dev *dev, u32 cqn)
+void rnic_cq_completion_event(struct rnic_cq *cq)
 {
-	struct rnic_cq *cq = rnic_cq_get(dev, cqn);
-
-	if (!cq)
-		return;
 	if (cq->ring)
 		rnic_cq_call_handler(cq);
 	else if (cq->ibcq.comp_handler)
@@ -79,28 +75,28 @@ void rnic_cq_flush_event(struct rnic_dev *dev, u32 cqn)
 	rnic_ref_put(&cq->ref);
 }
 
-static bool rnic_cq_event_is_lost(struct rnic_dev *dev, u32 cqn)
+static bool rnic_cq_event_is_lost(struct rnic_cq *cq)
 {
-	struct rnic_cq *cq = rnic_cq_get(dev, cqn);
-	bool lost;
-
-	if (!cq)
-		return false;
 	/* Which of the CQEs is solicited the device alone knows. */
-	lost = cq->ring && READ_ONCE(cq->armed) &&
+	return cq->ring && READ_ONCE(cq->armed) &&
 	       !READ_ONCE(cq->armed_solicited) && rnic_cq_waits(cq);
-	rnic_ref_put(&cq->ref);
-	return lost;
 }
 
 void rnic_cqs_check(struct rnic_dev *dev)
 {
 	unsigned long cqn;
-	void *cq;
+	void *entry;
 
-	xa_for_each(&dev->cqs, cqn, cq)
-		if (rnic_cq_event_is_lost(dev, cqn))
-			rnic_cq_completion_event(dev, cqn);
+	xa_for_each(&dev->cqs, cqn, entry) {
+		struct rnic_cq *cq = rnic_cq_get(dev, cqn);
+
+		if (!cq)
+			continue;
+		if (rnic_cq_event_is_lost(cq))
+			rnic_cq_completion_event(cq);
+		else
+			rnic_ref_put(&cq->ref);
+	}
 }
 
 static void rnic_cq_end(struct rnic_dev *dev, struct rnic_cq *cq)
@@ -137,6 +133,7 @@ static int rnic_cq_start(struct rnic_dev *dev, struct rnic_cq *cq,
 	rnic_page_table_free(dev, &table);
 	if (ret)
 		return ret;
+	rnic_eqs_forget_cq(dev, cq->cqn);
 	ret = rnic_number_take(dev, &dev->cqs, RNIC_RESOURCE_CQ, cq->cqn, cq);
 	if (ret)
 		rnic_cq_end(dev, cq);

@@ -78,6 +78,46 @@ bool rnic_eq_take(struct rnic_eq *eq, void *event)
 	return true;
 }
 
+static bool rnic_eq_dispatch_completion(struct rnic_dev *dev,
+					struct rnic_eq *eq)
+{
+	unsigned long irq_flags;
+	struct rnic_ceqe event;
+	struct rnic_cq *cq = NULL;
+	bool taken;
+
+	/* What the number names is found out before it can name another CQ. */
+	spin_lock_irqsave(&eq->lock, irq_flags);
+	taken = rnic_eq_take(eq, &event);
+	if (taken)
+		cq = rnic_cq_get(dev, le32_to_cpu(event.cqn));
+	spin_unlock_irqrestore(&eq->lock, irq_flags);
+	if (cq)
+		rnic_cq_completion_event(cq);
+	return taken;
+}
+
+static void rnic_eq_forget_cq(struct rnic_eq *eq, u32 cqn)
+{
+	struct rnic_ceqe *event;
+	unsigned long irq_flags;
+	u32 behind;
+
+	spin_lock_irqsave(&eq->lock, irq_flags);
+	for (behind = 0; (event = rnic_eq_peek(eq, behind)); behind++)
+		if (le32_to_cpu(event->cqn) == cqn)
+			event->cqn = 0;
+	spin_unlock_irqrestore(&eq->lock, irq_flags);
+}
+
+void rnic_eqs_forget_cq(struct rnic_dev *dev, u32 cqn)
+{
+	unsigned int i;
+
+	for (i = 0; i < dev->num_comp_eqs; i++)
+		rnic_eq_forget_cq(&dev->comp_eqs[i], cqn);
+}
+
 /*
  * Takes no more than depth events, or a device that adds to them fast enough would
  * keep the CPU for ever. Nothing is lost: the queue had no more when the interrupt
@@ -86,13 +126,10 @@ bool rnic_eq_take(struct rnic_eq *eq, void *event)
 static void rnic_eq_dispatch_completions(struct rnic_dev *dev,
 					 struct rnic_eq *eq)
 {
-	struct rnic_ceqe event;
 	u32 taken = 0;
 
-	while (taken < eq->depth && rnic_eq_take(eq, &event)) {
-		rnic_cq_completion_event(dev, le32_to_cpu(event.cqn));
+	while (taken < eq->depth && rnic_eq_dispatch_completion(dev, eq))
 		taken++;
-	}
 	/* It may have been full, and the device may hold events back. */
 	if (taken == eq->depth)
 		rnic_write32(dev, RNIC_REG_EQ_KICK, eq->eqn);

@@ -23,7 +23,7 @@ struct rnic_eq {
 	u32 depth;
 	u32 entry_size;
 	u32 ring_offset;
-	spinlock_t lock;	/* of the asynchronous one: consumer, entries */
+	spinlock_t lock;	/* consumer, entries; not of that of connections */
 	u32 consumer;
 	bool ready;		/* exists; interrupts look at this first */
 	struct rnic_queue queue;
@@ -36,6 +36,12 @@ void *rnic_eq_peek(const struct rnic_eq *eq, u32 behind);
  * on the device may reuse the entry, and only then the event may be acted on.
  */
 bool rnic_eq_take(struct rnic_eq *eq, void *event);
+
+/*
+ * No completion event that the device has written so far reaches the CQ of that number,
+ * which is new: an earlier one had it. Call it before the number can be found.
+ */
+void rnic_eqs_forget_cq(struct rnic_dev *dev, u32 cqn);
 
 /* Now and then: takes what is in the queues although no interrupt came. Sleeps. */
 void rnic_eqs_check(struct rnic_dev *dev);

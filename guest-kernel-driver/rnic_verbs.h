@@ -323,7 +323,8 @@ int rnic_resize_cq(struct ib_cq *ibcq, RNIC_CQE_COUNT cqe,
 int rnic_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata);
 /* With a reference, or NULL. */
 struct rnic_cq *rnic_cq_get(struct rnic_dev *dev, u32 cqn);
-void rnic_cq_completion_event(struct rnic_dev *dev, u32 cqn);
+/* Tells its user, and drops the caller's reference. Any context. */
+void rnic_cq_completion_event(struct rnic_cq *cq);
 /* The same for the kernel's CQs only: what is posted there is flushed. */
 void rnic_cq_flush_event(struct rnic_dev *dev, u32 cqn);
 /* The handler of a kernel's CQ whose last QP has gone is not called any more. */

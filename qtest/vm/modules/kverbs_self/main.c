@@ -7,7 +7,7 @@
  *
  * Loading it does all of that; it loads if all is right. With maxima=1 it has the
  * largest queues that the adapter offers, instead; with lingering=1 queue pairs that
- * stay in ERR.
+ * stay in ERR; with reused=1 those whose numbers others had.
  */
 
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
@@ -24,6 +24,7 @@
 #include "maxima.h"
 #include "memory.h"
 #include "posting.h"
+#include "reused.h"
 
 #define TIME_LIMIT	(60 * HZ)
 #define IMMEDIATE	0x12345678
@@ -51,6 +52,8 @@ static bool maxima;
 module_param(maxima, bool, 0);
 static bool lingering;
 module_param(lingering, bool, 0);
+static bool reused;
+module_param(reused, bool, 0);
 
 static int result = -ENODEV;	/* no adapter */
 
@@ -361,6 +364,8 @@ static int self_add(struct ib_device *dev)
 		result = check_maxima(dev);
 	else if (lingering)
 		result = check_lingering(dev);
+	else if (reused)
+		result = check_reused(dev);
 	else
 		result = check_device(dev);
 	return 0;
