@@ -35,6 +35,7 @@ typedef struct FaultEventInfo {
 #define ANY (BIT(RNIC_FAULT_ACTION_FATAL) | BIT(RNIC_FAULT_ACTION_VANISH))
 #define ENTRY (ANY | BIT(RNIC_FAULT_ACTION_LOSE) |                          \
                BIT(RNIC_FAULT_ACTION_REPEAT) | BIT(RNIC_FAULT_ACTION_FORGE))
+#define EVENT (ENTRY | BIT(RNIC_FAULT_ACTION_FLOOD))
 
 static const FaultEventInfo fault_events[RNIC_FAULT_EVENT__MAX] = {
     [RNIC_FAULT_EVENT_ADMIN] = {
@@ -42,11 +43,11 @@ static const FaultEventInfo fault_events[RNIC_FAULT_EVENT__MAX] = {
         offsetof(struct rnic_admin_cqe, flags) },
     [RNIC_FAULT_EVENT_COMPLETION] = { ENTRY, sizeof(struct rnic_cqe) },
     [RNIC_FAULT_EVENT_COMPLETION_EVENT] = {
-        ENTRY, offsetof(struct rnic_ceqe, flags) },
+        EVENT, offsetof(struct rnic_ceqe, flags) },
     [RNIC_FAULT_EVENT_ASYNC_EVENT] = {
-        ENTRY, offsetof(struct rnic_aeqe, flags) },
+        EVENT, offsetof(struct rnic_aeqe, flags) },
     [RNIC_FAULT_EVENT_CONNECTION_EVENT] = {
-        ENTRY, offsetof(struct rnic_cm_event, flags) },
+        EVENT, offsetof(struct rnic_cm_event, flags) },
     [RNIC_FAULT_EVENT_INTERRUPT] = {
         ANY | BIT(RNIC_FAULT_ACTION_LOSE) | BIT(RNIC_FAULT_ACTION_REPEAT) },
     [RNIC_FAULT_EVENT_REGISTER] = {
@@ -57,7 +58,7 @@ static const FaultEventInfo fault_events[RNIC_FAULT_EVENT__MAX] = {
 
 static bool fault_check_forge(const RnicFault *rule, Error **errp)
 {
-    uint32_t room = fault_events[rule->on].size;
+    uint32_t room = rule->bulk ? UINT16_MAX : fault_events[rule->on].size;
 
     if (!is_power_of_2(rule->size) || rule->size > sizeof(rule->value)) {
         error_setg(errp, "x-fault: size %u is not 1, 2, 4 or 8", rule->size);
@@ -94,6 +95,11 @@ static bool fault_check(const RnicFault *rule, Error **errp)
                    RnicFaultAction_str(rule->q_do),
                    rule->q_do == RNIC_FAULT_ACTION_LATE ? "delay-ms"
                                                         : "status");
+        return false;
+    }
+    if (rule->bulk && (rule->on != RNIC_FAULT_EVENT_ADMIN ||
+                       rule->q_do != RNIC_FAULT_ACTION_FORGE)) {
+        error_setg(errp, "x-fault: bulk is of the forge of an admin command");
         return false;
     }
     if (rule->q_do == RNIC_FAULT_ACTION_STATUS &&
@@ -238,6 +244,9 @@ unsigned rnic_fault_written(const RnicFault *rule, void *entry, size_t size)
 {
     switch (rule->q_do) {
     case RNIC_FAULT_ACTION_FORGE:
+        if (rule->bulk) {
+            return 1;
+        }
         assert(rule->offset + (size_t)rule->size <= size);
         stn_le_p((uint8_t *)entry + rule->offset, rule->size, rule->value);
         return 1;

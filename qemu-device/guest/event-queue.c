@@ -15,6 +15,7 @@
 
 #include "qemu/osdep.h"
 #include "qemu/lockable.h"
+#include "qemu/main-loop.h"
 #include "event-queue.h"
 #include "queue-memory.h"
 #include "hw/rnic/fault/fault.h"
@@ -22,6 +23,7 @@
 
 enum {
     HELD_MAX = 4096,
+    FLOOD_TURN = 4096,          /* events of a flood in a turn of the main loop */
 };
 
 struct RnicEq {
@@ -35,6 +37,8 @@ struct RnicEq {
     uint32_t event_size;
     GQueue held;                /* events of event_size octets */
     bool overflowed;            /* and the guest has not been told */
+    void *flood;                /* an event that a fault writes again; NULL: none */
+    QEMUBH *flood_bh;
     RnicQueueMemory mem;
 };
 
@@ -77,6 +81,8 @@ static enum rnic_admin_status eq_check_create(RnicState *s,
     return slot && *slot ? RNIC_ST_EQ_IN_USE : RNIC_ST_OK;
 }
 
+static void eq_flood_bh(void *opaque);
+
 enum rnic_admin_status rnic_eq_create(RnicState *s,
                                       const struct rnic_admin_sqe *sqe,
                                       struct rnic_admin_cqe *cqe)
@@ -110,6 +116,8 @@ enum rnic_admin_status rnic_eq_create(RnicState *s,
     eq->depth = depth;
     eq->mem = mem;
     g_queue_init(&eq->held);
+    eq->flood_bh = qemu_bh_new_guarded(eq_flood_bh, eq,
+                                       &DEVICE(s)->mem_reentrancy_guard);
     if (eq_singleton(s, eq_class)) {
         *eq_singleton(s, eq_class) = eq;
     }
@@ -130,6 +138,8 @@ static void eq_destroy(RnicEq *eq)
     }
     rnic_table_remove(&s->eqs, eq->object.number);
     g_queue_clear_full(&eq->held, g_free);
+    qemu_bh_delete(eq->flood_bh);
+    g_free(eq->flood);
     rnic_queue_memory_free(s, &eq->mem);
     g_free(eq);
 }
@@ -218,6 +228,30 @@ static bool eq_meets_fault(RnicEq *eq, const void *event, RnicFault *rule)
     }
 }
 
+/* The fault's event, as often as there is room for it, while there are faults. */
+static void eq_flood_bh(void *opaque)
+{
+    RnicEq *eq = opaque;
+    RnicState *s = eq->s;
+
+    QEMU_LOCK_GUARD(&s->event_lock);
+    if (!rnic_active(s) || !qatomic_read(&s->faults_armed)) {
+        g_clear_pointer(&eq->flood, g_free);
+        return;
+    }
+    for (unsigned n = 0; n < FLOOD_TURN && eq_has_room(eq); n++) {
+        eq_write_entry(eq, eq->flood);
+    }
+    qemu_bh_schedule(eq->flood_bh);
+}
+
+static void eq_begin_flood(RnicEq *eq, const void *event)
+{
+    g_free(eq->flood);
+    eq->flood = g_memdup2(event, eq->event_size);
+    qemu_bh_schedule(eq->flood_bh);
+}
+
 /* There is room for one. */
 static void eq_write(RnicEq *eq, const void *event)
 {
@@ -228,6 +262,9 @@ static void eq_write(RnicEq *eq, const void *event)
     if (!eq_meets_fault(eq, event, &rule)) {
         eq_write_entry(eq, event);
         return;
+    }
+    if (rule.q_do == RNIC_FAULT_ACTION_FLOOD) {
+        eq_begin_flood(eq, event);
     }
     wrong = g_memdup2(event, eq->event_size);
     times = rnic_fault_written(&rule, wrong, eq->event_size);

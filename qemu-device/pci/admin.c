@@ -280,6 +280,23 @@ static void admin_post_cqe(RnicState *s, const struct rnic_admin_cqe *cqe)
     rnic_interrupt(s, s->regs.admin_vector);
 }
 
+/* Over what the command has answered beside its entry. */
+static void admin_forge_bulk(RnicState *s, const RnicAdminRequest *q)
+{
+    uint32_t length = le32_to_cpu(q->sqe.bulk_length);
+    const RnicFault *rule = q->fault;
+    uint8_t octets[sizeof(rule->value)];
+
+    if (rule->size > length || rule->offset > length - rule->size) {
+        return;
+    }
+    stn_le_p(octets, rule->size, rule->value);
+    if (!rnic_dma_write(s, le64_to_cpu(q->sqe.bulk_addr) + rule->offset,
+                        octets, rule->size)) {
+        rnic_fatal(s, RNIC_HEALTH_FAULT);
+    }
+}
+
 static void admin_complete(RnicState *s, const RnicAdminRequest *q,
                            enum rnic_admin_status status)
 {
@@ -291,6 +308,9 @@ static void admin_complete(RnicState *s, const RnicAdminRequest *q,
                      le32_to_cpu(q->cqe.number));
     if (status == RNIC_ST_OK) {
         cqe = q->cqe;
+        if (q->fault && q->fault->bulk) {
+            admin_forge_bulk(s, q);
+        }
     }
     cqe.command_id = q->sqe.command_id;
     cqe.status = cpu_to_le16(status);

@@ -115,6 +115,12 @@ static void test_refused(void)
                   "32 octets to forge");
     fault_refused(r, "{ 'on': 'completion-event', 'do': 'forge', 'offset': 12 }",
                   "12 octets to forge");
+    fault_refused(r, "{ 'on': 'completion', 'do': 'flood' }",
+                  "no flood of completion");
+    fault_refused(r, "{ 'on': 'completion', 'do': 'forge', 'bulk': true }",
+                  "bulk is of");
+    fault_refused(r, "{ 'on': 'admin', 'do': 'lose', 'bulk': true }",
+                  "bulk is of");
     /* The rules of before are still there. */
     g_assert_cmpint(fault_number(r, "nth"), ==, 7777);
     g_assert_cmpint(fault_number(r, "times"), ==, 1);
@@ -265,6 +271,45 @@ static void test_admin_forged(void)
     rnic_quit(r);
 }
 
+static void forge_bulk(Rnic *r, unsigned offset, unsigned size)
+{
+    g_autofree char *rule = g_strdup_printf(
+        "{ 'on': 'admin', 'do': 'forge', 'bulk': true, 'offset': %u, "
+        "'size': %u, 'value': %u }", offset, size, LIE);
+
+    fault_set(r, rule);
+}
+
+/* What a query has answered in memory, and nothing beside it or of one that failed. */
+static void test_admin_bulk_forged(void)
+{
+    Rnic *r = rnic_boot_up(NAMED);
+    struct rnic_device_attr truth = rnic_query_device(r), told;
+    struct rnic_qp_attr attr;
+
+    forge_bulk(r, offsetof(struct rnic_device_attr, max_cq), 4);
+    told = rnic_query_device(r);
+    g_assert_cmphex(le32_to_cpu(told.max_cq), ==, LIE);
+    told.max_cq = truth.max_cq;
+    g_assert_cmpmem(&told, sizeof(told), &truth, sizeof(truth));
+
+    forge_bulk(r, sizeof(told) - 1, 1);
+    told = rnic_query_device(r);
+    g_assert_cmphex(((uint8_t *)&told)[sizeof(told) - 1], ==, LIE & 0xff);
+    forge_bulk(r, sizeof(told) - 3, 4);
+    told = rnic_query_device(r);
+    g_assert_cmpmem(&told, sizeof(told), &truth, sizeof(truth));
+    g_assert_cmpint(fault_number(r, "done"), ==, 1);
+
+    forge_bulk(r, 0, 4);
+    g_assert_cmpint(rnic_admin_query(r, RNIC_ADMIN_QUERY_QP, 1, &attr,
+                                     sizeof(attr)), ==, RNIC_ST_INVALID_QP);
+    /* The memory still has the last answer. */
+    g_assert_cmpmem(&attr, sizeof(attr), &truth, sizeof(attr));
+    g_assert_cmpint(fault_number(r, "done"), ==, 1);
+    rnic_quit(r);
+}
+
 /* -------------------------------------------------------------- completions */
 
 static void send_one(Connection *c, uint64_t wr_id)
@@ -351,6 +396,43 @@ static void test_completion_event(void)
     fault_set(c->r, "{ 'on': 'completion-event', 'do': 'lose' }");
     g_assert_cmpint(events_of_a_send(c, 5), ==, 0);
     connection_free(c);
+}
+
+/* A driver that takes events for longer than the queue is deep never takes the last. */
+static void test_flood(void)
+{
+    Connection *c = connection_new(&(ConnectionOptions) {
+        .properties = NAMED ",event-hold-us=0" });
+    Rnic *r = c->r;
+    unsigned count = 10 * r->comp_eq.depth;
+    struct rnic_ceqe event;
+
+    fault_set(r, "{ 'on': 'completion-event', 'do': 'flood' }");
+    rnic_cq_arm(r, &c->send_cq, RNIC_ARM_NEXT);
+    send_one(c, 1);
+    rnic_expect_cqe(r, &c->send_cq, 1, RNIC_WC_SUCCESS);
+    while (count--) {
+        rnic_eq_wait(r, &r->comp_eq, &event);
+        g_assert_cmpuint(le32_to_cpu(event.cqn), ==, c->send_cq.number);
+    }
+    g_assert_cmpint(fault_number(r, "done"), ==, 1);
+    fault_set(r, "");
+    completion_events(c);
+    g_assert_cmpint(completion_events(c), ==, 0);
+    g_assert_cmpint(events_of_a_send(c, 2), ==, 1);
+
+    /* One that is not over ends with a reset. */
+    fault_set(r, "{ 'on': 'completion-event', 'do': 'flood' }");
+    rnic_cq_arm(r, &c->send_cq, RNIC_ARM_NEXT);
+    send_one(c, 3);
+    rnic_eq_wait(r, &r->comp_eq, &event);
+    rnic_reset(r);
+    rnic_up(r);
+    rnic_settle(r);
+    g_assert_false(rnic_eq_poll(r, &r->comp_eq, &event));
+    wire_close(g_steal_pointer(&c->peer));
+    rnic_quit(r);
+    g_free(c);
 }
 
 /* The peer's reset is the event; @rule is done to it. */
@@ -545,8 +627,10 @@ int main(int argc, char **argv)
     qtest_add_func("rnic/fault/admin-lost", test_admin_lost);
     qtest_add_func("rnic/fault/admin-repeated", test_admin_repeated);
     qtest_add_func("rnic/fault/admin-forged", test_admin_forged);
+    qtest_add_func("rnic/fault/admin-bulk-forged", test_admin_bulk_forged);
     qtest_add_func("rnic/fault/completion", test_completion);
     qtest_add_func("rnic/fault/completion-event", test_completion_event);
+    qtest_add_func("rnic/fault/flood", test_flood);
     qtest_add_func("rnic/fault/async-event", test_async_event);
     qtest_add_func("rnic/fault/connection-event", test_connection_event);
     qtest_add_func("rnic/fault/interrupt", test_interrupt);
