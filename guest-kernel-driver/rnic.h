@@ -118,6 +118,7 @@ struct rnic_dev {
 	struct rnic_eq cm_eq;
 	unsigned int num_comp_eqs;
 	struct rnic_eq *comp_eqs;
+	struct workqueue_struct *comp_wq;	/* of comp_eqs */
 	struct workqueue_struct *event_wq;
 	struct work_struct event_work;	/* drains async_eq and cm_eq */
 	struct rnic_cm_event cm_event;	/* event_work's */

@@ -6,8 +6,9 @@
  * enough vectors the Ethernet queues have one of their own, and so has each
  * completion event queue.
  *
- * Completion events are dispatched by the interrupt handler. The other two
- * kinds may need admin commands, so a work item handles them.
+ * Completion events are dispatched by the interrupt handler, and by a work item of
+ * their queue when there are many. The other two kinds may need admin commands, so a
+ * work item handles them.
  */
 
 #include <linux/cpumask.h>
@@ -28,6 +29,7 @@
 #define RNIC_ASYNC_EQ_DEPTH	512
 #define RNIC_CM_EQ_DEPTH	256
 #define RNIC_MAX_VECTORS	32
+#define RNIC_COMP_EQ_TURN	256	/* events that an interrupt takes */
 
 static void *rnic_eq_entry(const struct rnic_eq *eq, u32 index)
 {
@@ -118,21 +120,39 @@ void rnic_eqs_forget_cq(struct rnic_dev *dev, u32 cqn)
 		rnic_eq_forget_cq(&dev->comp_eqs[i], cqn);
 }
 
+/* False: there was none left. */
+static bool rnic_eq_dispatch_turn(struct rnic_dev *dev, struct rnic_eq *eq)
+{
+	u32 taken = 0;
+
+	while (taken < RNIC_COMP_EQ_TURN && rnic_eq_dispatch_completion(dev, eq))
+		taken++;
+	return taken == RNIC_COMP_EQ_TURN;
+}
+
 /*
- * Takes no more than depth events, or a device that adds to them fast enough would
- * keep the CPU for ever. Nothing is lost: the queue had no more when the interrupt
- * came, and each event that has come since has an interrupt, which runs this again.
+ * In an interrupt. A device that adds events as fast as they are taken would keep the
+ * CPU for ever: what is more than one turn is for the work item, which the scheduler
+ * can interrupt. While that is to run the interrupt has nothing to do.
  */
 static void rnic_eq_dispatch_completions(struct rnic_dev *dev,
 					 struct rnic_eq *eq)
 {
-	u32 taken = 0;
+	if (!work_pending(&eq->more_work) && rnic_eq_dispatch_turn(dev, eq))
+		queue_work(dev->comp_wq, &eq->more_work);
+}
 
-	while (taken < eq->depth && rnic_eq_dispatch_completion(dev, eq))
-		taken++;
-	/* It may have been full, and the device may hold events back. */
-	if (taken == eq->depth)
-		rnic_write32(dev, RNIC_REG_EQ_KICK, eq->eqn);
+/* CQs' handlers raise softirqs, which run at the end. */
+static void rnic_eq_more_work(struct work_struct *work)
+{
+	struct rnic_eq *eq = container_of(work, struct rnic_eq, more_work);
+	bool more;
+
+	local_bh_disable();
+	more = rnic_eq_dispatch_turn(eq->dev, eq);
+	local_bh_enable();
+	if (more)
+		queue_work(eq->dev->comp_wq, &eq->more_work);
 }
 
 static void rnic_eq_dispatch_async(struct rnic_dev *dev)
@@ -325,6 +345,8 @@ static int rnic_eq_create(struct rnic_dev *dev, struct rnic_eq *eq,
 	struct rnic_page_table table;
 	int ret;
 
+	eq->dev = dev;
+	INIT_WORK(&eq->more_work, rnic_eq_more_work);
 	eq->depth = params->depth;
 	eq->entry_size = entry_size;
 	eq->ring_offset = rnic_ring_begin(RNIC_QUEUE_RECORD_SIZE, entry_size);
@@ -356,6 +378,7 @@ static void rnic_eq_destroy(struct rnic_dev *dev, struct rnic_eq *eq,
 		return;
 	WRITE_ONCE(eq->ready, false);
 	synchronize_irq(pci_irq_vector(dev->pdev, vector));
+	cancel_work_sync(&eq->more_work);
 	flush_work(&dev->event_work);
 	if (rnic_cmd_destroy_eq(dev, eq->eqn))
 		rnic_fail(dev, "it would not give an event queue back");
@@ -409,6 +432,33 @@ static void rnic_comp_eqs_destroy(struct rnic_dev *dev)
 	kfree(dev->comp_eqs);
 }
 
+/* What the events of each kind wait in for their handlers. */
+static int rnic_eq_queues_create(struct rnic_dev *dev)
+{
+	int ret = -ENOMEM;
+
+	INIT_WORK(&dev->event_work, rnic_event_work);
+	dev->comp_wq = alloc_workqueue("rnic-comp-%s",
+				       WQ_MEM_RECLAIM | WQ_UNBOUND, 0,
+				       pci_name(dev->pdev));
+	if (!dev->comp_wq)
+		return ret;
+	dev->event_wq = alloc_ordered_workqueue("rnic-%s", WQ_MEM_RECLAIM,
+						pci_name(dev->pdev));
+	if (!dev->event_wq)
+		goto err_comp_wq;
+	ret = rnic_cm_queue_create(dev);
+	if (ret)
+		goto err_event_wq;
+	return 0;
+
+err_event_wq:
+	destroy_workqueue(dev->event_wq);
+err_comp_wq:
+	destroy_workqueue(dev->comp_wq);
+	return ret;
+}
+
 int rnic_eqs_create(struct rnic_dev *dev)
 {
 	struct rnic_eq_params async = {
@@ -421,16 +471,9 @@ int rnic_eqs_create(struct rnic_dev *dev)
 	};
 	int ret;
 
-	INIT_WORK(&dev->event_work, rnic_event_work);
-	dev->event_wq = alloc_ordered_workqueue("rnic-%s", WQ_MEM_RECLAIM,
-						pci_name(dev->pdev));
-	if (!dev->event_wq)
-		return -ENOMEM;
-	ret = rnic_cm_queue_create(dev);
-	if (ret) {
-		destroy_workqueue(dev->event_wq);
+	ret = rnic_eq_queues_create(dev);
+	if (ret)
 		return ret;
-	}
 	ret = rnic_eq_create(dev, &dev->async_eq, &async,
 			     sizeof(struct rnic_aeqe));
 	if (!ret)
@@ -448,6 +491,7 @@ void rnic_eqs_destroy(struct rnic_dev *dev)
 	rnic_comp_eqs_destroy(dev);
 	rnic_eq_destroy(dev, &dev->cm_eq, 0);
 	rnic_eq_destroy(dev, &dev->async_eq, 0);
+	destroy_workqueue(dev->comp_wq);
 	destroy_workqueue(dev->event_wq);
 	rnic_cm_queue_destroy(dev);
 }

@@ -7,6 +7,7 @@
 
 #include <linux/spinlock.h>
 #include <linux/types.h>
+#include <linux/workqueue.h>
 
 #include "rnic-hw.h"
 #include "rnic_queue_memory.h"
@@ -19,6 +20,7 @@ struct rnic_dev;
 #define RNIC_MAX_COMP_EQ_DEPTH	65536
 
 struct rnic_eq {
+	struct rnic_dev *dev;
 	u32 eqn;
 	u32 depth;
 	u32 entry_size;
@@ -26,6 +28,7 @@ struct rnic_eq {
 	spinlock_t lock;	/* consumer, entries; not of that of connections */
 	u32 consumer;
 	bool ready;		/* exists; interrupts look at this first */
+	struct work_struct more_work;	/* of completions: more than one turn's */
 	struct rnic_queue queue;
 };
 

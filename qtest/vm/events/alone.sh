@@ -5,6 +5,7 @@
 
 . /usr/lib/rnic/lib.sh
 
+signal up
 await forging
 by-hand-events "$(rdma_device)" || fail "by-hand-events"
 eventually 30 nothing_left || fail "$(objects_left)"

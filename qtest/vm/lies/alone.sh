@@ -41,7 +41,9 @@ lies() {
 	completion event: another CQ | either | traffic | on=completion-event do=forge value=@cq times=3
 	completion event: lost | either | traffic | on=completion-event do=lose
 	completion event: twice | stays | traffic | on=completion-event do=repeat times=20
+	completion event: for ever | stays | traffic | on=completion-event do=flood
 	async event: twice | stays | kill | on=async-event do=repeat
+	async event: for ever | stays | kill | on=async-event do=flood
 	async event: lost | stays | kill | on=async-event do=lose
 	async event: of another QP | stays | kill | on=async-event do=forge offset=4 value=@target
 	async event: of no CQ | stays | kill | on=async-event do=forge offset=2 size=8 value=0x12345602
@@ -49,12 +51,20 @@ lies() {
 	async event: link, while unbound | stays | flaps | on=async-event do=repeat times=0
 	async event: catastrophe | fails | link | on=async-event do=forge value=42
 	connection event: twice | stays | rping | on=connection-event do=repeat times=3
+	connection event: for ever | stays | rping | on=connection-event do=flood
 	connection event: cookie | stays | rping | on=connection-event do=forge offset=8 size=8 value=0xdeadbeef
 	connection event: lost | stays | rping | on=connection-event nth=2 do=lose
 	connection event: type | stays | rping | on=connection-event nth=2 do=forge size=1 value=5
 	DESTROY_QP refused | fails | rping | on=admin kind=18 do=status status=21
 	DESTROY_QP refused to the kernel | fails | disconnect | on=admin kind=18 do=status status=27
 	DESTROY_CQ refused | fails | rping | on=admin kind=10 do=status status=8
+	DESTROY_SRQ refused | fails | objects | on=admin kind=14 do=status status=9
+	DEALLOC_STAG refused | fails | objects | on=admin kind=24 do=status status=9
+	DEALLOC_PD refused | fails | objects | on=admin kind=6 do=status status=9
+	DESTROY_EQ refused | fails | unbind | on=admin kind=4 do=status status=9
+	DESTROY_EQ unanswered | fails | unbind | on=admin kind=4 do=lose
+	DESTROY_ETH_QUEUE refused | fails | unbind | on=admin kind=49 do=status status=9
+	UNLISTEN refused | fails | rping | on=admin kind=33 do=status status=9
 	CREATE_QP: 0 | fails | rping | on=admin kind=15 do=forge offset=4 value=0
 	CREATE_QP: too large | fails | rping | on=admin kind=15 do=forge offset=4 value=0x1000001
 	CREATE_QP: in use | fails | rping | on=admin kind=15 do=forge offset=4 value=@target
@@ -104,6 +114,12 @@ by_rping() {
 	(short_rping) >/dev/null 2>&1 &
 }
 
+# Each kind of object is made and destroyed, if nothing goes wrong.
+by_objects() {
+	(timeout -k 2 $((20 * RNIC_PATIENCE)) leaks-self "$(rdma_device)") \
+		>/dev/null 2>&1 &
+}
+
 by_disconnect() {
 	disconnect
 }
@@ -112,6 +128,12 @@ rebind() {
 	echo "$unbound" >/sys/bus/pci/drivers/rnic/unbind
 	echo "$unbound" >/sys/bus/pci/drivers/rnic/bind
 	set_up_unbound
+}
+
+# A driver that is bound to a device says nothing of its service.
+by_unbind() {
+	rebind
+	echo "lies: bound again" >/dev/kmsg
 }
 
 by_probe() {
