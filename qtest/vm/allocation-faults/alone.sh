@@ -114,6 +114,18 @@ programs() {
 	END
 }
 
+# Requests and answers with private data, which iw_cm copies: the driver is told when
+# it cannot.
+exchange_private_data() {
+	timeout -k 2 20 cm-reject --server --bind "$self" --time-limit 5 \
+		>/dev/null 2>&1 &
+	server=$!
+	sleep 0.5
+	timeout -k 2 20 cm-reject --time-limit 5 "$self" >/dev/null 2>&1
+	kill $server
+	wait $server
+} 2>/dev/null
+
 # Connections: the events of the adapter come to kernel threads.
 connect_with_faults() {
 	count_faults
@@ -126,6 +138,7 @@ connect_with_faults() {
 		timeout 10 rping -c -a "$self" -C 1 >/dev/null 2>&1
 		timeout 10 ibv_rc_pingpong -g 1 -n 1 -d "$(rdma_device)" >/dev/null 2>&1
 		wait $server
+		exchange_private_data
 	done
 	probability_of_faults 0
 	eventually 30 nothing_left || fail "after connections: $(objects_left)"

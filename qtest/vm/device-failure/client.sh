@@ -64,10 +64,28 @@ bus_error() {
 		same_interface "$step" "$index"
 }
 
+recoveries() {
+	dmesg | grep -c 'device recovery successful'
+}
+
+has_recovered() {
+	[ "$(recoveries)" -gt "$recovered" ]
+}
+
+# An error of the bus that is not fatal: the driver is told, and the device works on.
+told_error() {
+	before=$(services_begun)
+	recovered=$(recoveries)
+	signal "told-error-$cycle"
+	await "told-error-$cycle-done"
+	eventually 20 has_recovered && [ "$(services_begun)" = "$before" ]
+}
+
 cycle=1
 while [ $cycle -le "$CYCLES" ]; do
 	returns_by "reset $cycle" function_reset
 	returns_by "bus error $cycle" bus_error
+	returns_by "error told $cycle" told_error
 	returns_by "rebind $cycle" rebind
 	returns_by "replug $cycle" replug
 	cycle=$((cycle + 1))
