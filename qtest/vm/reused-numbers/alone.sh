@@ -11,4 +11,5 @@ signal silent
 await silent-now
 by-hand-reused "$(rdma_device)" || fail "by-hand-reused"
 signal over
+await counted
 eventually 30 nothing_left || fail "$(objects_left)"
