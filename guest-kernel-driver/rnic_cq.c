@@ -8,6 +8,7 @@
 
 #include "rnic.h"
 #include "rnic_commands.h"
+#include "rnic_completion.h"
 #include "rnic_health.h"
 #include "rnic_number.h"
 #include "rnic_udata.h"
@@ -133,7 +134,7 @@ static int rnic_cq_start(struct rnic_dev *dev, struct rnic_cq *cq,
 	rnic_page_table_free(dev, &table);
 	if (ret)
 		return ret;
-	rnic_eqs_forget_cq(dev, cq->cqn);
+	rnic_completions_take_old(dev);
 	ret = rnic_number_take(dev, &dev->cqs, RNIC_RESOURCE_CQ, cq->cqn, cq);
 	if (ret)
 		rnic_cq_end(dev, cq);

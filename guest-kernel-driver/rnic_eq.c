@@ -6,9 +6,8 @@
  * enough vectors the Ethernet queues have one of their own, and so has each
  * completion event queue.
  *
- * Completion events are dispatched by the interrupt handler, and by a work item of
- * their queue when there are many. The other two kinds may need admin commands, so a
- * work item handles them.
+ * Completion events are dispatched by the interrupt handler, see rnic_completion.c. The
+ * other two kinds may need admin commands, so a work item handles them.
  */
 
 #include <linux/cpumask.h>
@@ -22,6 +21,7 @@
 #include "rnic_cm.h"
 #include "rnic_cm_queue.h"
 #include "rnic_commands.h"
+#include "rnic_completion.h"
 #include "rnic_health.h"
 #include "rnic_netdev.h"
 #include "rnic_verbs.h"
@@ -29,7 +29,6 @@
 #define RNIC_ASYNC_EQ_DEPTH	512
 #define RNIC_CM_EQ_DEPTH	256
 #define RNIC_MAX_VECTORS	32
-#define RNIC_COMP_EQ_TURN	256	/* events that an interrupt takes */
 
 static void *rnic_eq_entry(const struct rnic_eq *eq, u32 index)
 {
@@ -78,81 +77,6 @@ bool rnic_eq_take(struct rnic_eq *eq, void *event)
 	/* The device sees this before anything done about the event. */
 	mb();
 	return true;
-}
-
-static bool rnic_eq_dispatch_completion(struct rnic_dev *dev,
-					struct rnic_eq *eq)
-{
-	unsigned long irq_flags;
-	struct rnic_ceqe event;
-	struct rnic_cq *cq = NULL;
-	bool taken;
-
-	/* What the number names is found out before it can name another CQ. */
-	spin_lock_irqsave(&eq->lock, irq_flags);
-	taken = rnic_eq_take(eq, &event);
-	if (taken)
-		cq = rnic_cq_get(dev, le32_to_cpu(event.cqn));
-	spin_unlock_irqrestore(&eq->lock, irq_flags);
-	if (cq)
-		rnic_cq_completion_event(cq);
-	return taken;
-}
-
-static void rnic_eq_forget_cq(struct rnic_eq *eq, u32 cqn)
-{
-	struct rnic_ceqe *event;
-	unsigned long irq_flags;
-	u32 behind;
-
-	spin_lock_irqsave(&eq->lock, irq_flags);
-	for (behind = 0; (event = rnic_eq_peek(eq, behind)); behind++)
-		if (le32_to_cpu(event->cqn) == cqn)
-			event->cqn = 0;
-	spin_unlock_irqrestore(&eq->lock, irq_flags);
-}
-
-void rnic_eqs_forget_cq(struct rnic_dev *dev, u32 cqn)
-{
-	unsigned int i;
-
-	for (i = 0; i < dev->num_comp_eqs; i++)
-		rnic_eq_forget_cq(&dev->comp_eqs[i], cqn);
-}
-
-/* False: there was none left. */
-static bool rnic_eq_dispatch_turn(struct rnic_dev *dev, struct rnic_eq *eq)
-{
-	u32 taken = 0;
-
-	while (taken < RNIC_COMP_EQ_TURN && rnic_eq_dispatch_completion(dev, eq))
-		taken++;
-	return taken == RNIC_COMP_EQ_TURN;
-}
-
-/*
- * In an interrupt. A device that adds events as fast as they are taken would keep the
- * CPU for ever: what is more than one turn is for the work item, which the scheduler
- * can interrupt. While that is to run the interrupt has nothing to do.
- */
-static void rnic_eq_dispatch_completions(struct rnic_dev *dev,
-					 struct rnic_eq *eq)
-{
-	if (!work_pending(&eq->more_work) && rnic_eq_dispatch_turn(dev, eq))
-		queue_work(dev->comp_wq, &eq->more_work);
-}
-
-/* CQs' handlers raise softirqs, which run at the end. */
-static void rnic_eq_more_work(struct work_struct *work)
-{
-	struct rnic_eq *eq = container_of(work, struct rnic_eq, more_work);
-	bool more;
-
-	local_bh_disable();
-	more = rnic_eq_dispatch_turn(eq->dev, eq);
-	local_bh_enable();
-	if (more)
-		queue_work(eq->dev->comp_wq, &eq->more_work);
 }
 
 static void rnic_eq_dispatch_async(struct rnic_dev *dev)
@@ -217,7 +141,7 @@ static irqreturn_t rnic_interrupt(int irq, void *data)
 	if (vector->index == dev->eth_vector)
 		rnic_netdev_interrupt(dev);
 	if (completions)
-		rnic_eq_dispatch_completions(dev, completions);
+		rnic_completions_interrupt(dev, completions);
 	return IRQ_HANDLED;
 }
 
@@ -346,7 +270,7 @@ static int rnic_eq_create(struct rnic_dev *dev, struct rnic_eq *eq,
 	int ret;
 
 	eq->dev = dev;
-	INIT_WORK(&eq->more_work, rnic_eq_more_work);
+	INIT_WORK(&eq->more_work, rnic_completions_more_work);
 	eq->depth = params->depth;
 	eq->entry_size = entry_size;
 	eq->ring_offset = rnic_ring_begin(RNIC_QUEUE_RECORD_SIZE, entry_size);
@@ -432,8 +356,8 @@ static void rnic_comp_eqs_destroy(struct rnic_dev *dev)
 	kfree(dev->comp_eqs);
 }
 
-/* What the events of each kind wait in for their handlers. */
-static int rnic_eq_queues_create(struct rnic_dev *dev)
+/* The workqueues of the kinds of events. */
+static int rnic_eq_workqueues_create(struct rnic_dev *dev)
 {
 	int ret = -ENOMEM;
 
@@ -459,6 +383,13 @@ err_comp_wq:
 	return ret;
 }
 
+static void rnic_eq_workqueues_destroy(struct rnic_dev *dev)
+{
+	destroy_workqueue(dev->comp_wq);
+	destroy_workqueue(dev->event_wq);
+	rnic_cm_queue_destroy(dev);
+}
+
 int rnic_eqs_create(struct rnic_dev *dev)
 {
 	struct rnic_eq_params async = {
@@ -471,7 +402,7 @@ int rnic_eqs_create(struct rnic_dev *dev)
 	};
 	int ret;
 
-	ret = rnic_eq_queues_create(dev);
+	ret = rnic_eq_workqueues_create(dev);
 	if (ret)
 		return ret;
 	ret = rnic_eq_create(dev, &dev->async_eq, &async,
@@ -491,7 +422,5 @@ void rnic_eqs_destroy(struct rnic_dev *dev)
 	rnic_comp_eqs_destroy(dev);
 	rnic_eq_destroy(dev, &dev->cm_eq, 0);
 	rnic_eq_destroy(dev, &dev->async_eq, 0);
-	destroy_workqueue(dev->comp_wq);
-	destroy_workqueue(dev->event_wq);
-	rnic_cm_queue_destroy(dev);
+	rnic_eq_workqueues_destroy(dev);
 }

@@ -25,26 +25,25 @@ struct rnic_eq {
 	u32 depth;
 	u32 entry_size;
 	u32 ring_offset;
-	spinlock_t lock;	/* consumer, entries; not of that of connections */
+	/* Of consumer and entries. Of cm_eq only event_work takes: it needs none. */
+	spinlock_t lock;
 	u32 consumer;
 	bool ready;		/* exists; interrupts look at this first */
-	struct work_struct more_work;	/* of completions: more than one turn's */
+	struct work_struct more_work;	/* takes completions of more than one turn */
 	struct rnic_queue queue;
 };
 
-/* The entry that is so many behind the next one; NULL: it is not there yet. */
+/*
+ * The entry that is so many behind the next one; NULL: it is not there yet. With lock
+ * held; without it the answer only says whether to look again with it.
+ */
 void *rnic_eq_peek(const struct rnic_eq *eq, u32 behind);
 /*
  * Copies the next event and tells the device that it is consumed: from then
- * on the device may reuse the entry, and only then the event may be acted on.
+ * on the device may reuse the entry, and only then the event may be acted on. With lock
+ * held.
  */
 bool rnic_eq_take(struct rnic_eq *eq, void *event);
-
-/*
- * No completion event that the device has written so far reaches the CQ of that number,
- * which is new: an earlier one had it. Call it before the number can be found.
- */
-void rnic_eqs_forget_cq(struct rnic_dev *dev, u32 cqn);
 
 /* Now and then: takes what is in the queues although no interrupt came. Sleeps. */
 void rnic_eqs_check(struct rnic_dev *dev);

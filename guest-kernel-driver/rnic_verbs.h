@@ -325,7 +325,10 @@ int rnic_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata);
 struct rnic_cq *rnic_cq_get(struct rnic_dev *dev, u32 cqn);
 /* Tells its user, and drops the caller's reference. Any context. */
 void rnic_cq_completion_event(struct rnic_cq *cq);
-/* The same for the kernel's CQs only: what is posted there is flushed. */
+/*
+ * Calls the handler of a kernel's CQ of that number, if there is one: what is posted
+ * there is flushed. Any context.
+ */
 void rnic_cq_flush_event(struct rnic_dev *dev, u32 cqn);
 /* The handler of a kernel's CQ whose last QP has gone is not called any more. */
 void rnic_cq_await_callers(struct rnic_cq *cq);

@@ -41,8 +41,8 @@ static inline bool rnic_fault(RnicState *s, RnicFaultEvent on, uint32_t kind,
 
 /*
  * How many times the @size octets of @entry are to be written to the guest: LOSE
- * never, REPEAT twice.  FORGE changes them, unless it is of bulk memory, and only then
- * they are looked at.
+ * never, REPEAT twice.  FORGE, unless it is of bulk memory, changes them; no other
+ * fault reads @entry.
  */
 unsigned rnic_fault_written(const RnicFault *rule, void *entry, size_t size);
 

@@ -235,6 +235,9 @@ static void eq_flood_bh(void *opaque)
     RnicState *s = eq->s;
 
     QEMU_LOCK_GUARD(&s->event_lock);
+    if (!eq->flood) {
+        return;         /* ended before; a worker had scheduled this again */
+    }
     if (!rnic_active(s) || !qatomic_read(&s->faults_armed)) {
         g_clear_pointer(&eq->flood, g_free);
         return;
@@ -352,8 +355,8 @@ void rnic_eq_post_completion(RnicState *s, RnicEq *eq, uint32_t cqn,
     struct rnic_ceqe event = { .cqn = cpu_to_le32(cqn) };
 
     QEMU_LOCK_GUARD(&s->event_lock);
-    if (*posted && eq_read_consumer(eq) &&
-        (int32_t)(eq->consumer - *last) <= 0) {
+    /* It is outstanding if it is among the depth events from the consumer on. */
+    if (*posted && eq_read_consumer(eq) && *last - eq->consumer < eq->depth) {
         return;
     }
     if (!eq_has_room(eq)) {

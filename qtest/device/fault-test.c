@@ -280,7 +280,7 @@ static void forge_bulk(Rnic *r, unsigned offset, unsigned size)
     fault_set(r, rule);
 }
 
-/* What a query has answered in memory, and nothing beside it or of one that failed. */
+/* Forged are the octets of the answer, no others, and none of a command that fails. */
 static void test_admin_bulk_forged(void)
 {
     Rnic *r = rnic_boot_up(NAMED);
@@ -398,7 +398,7 @@ static void test_completion_event(void)
     connection_free(c);
 }
 
-/* A driver that takes events for longer than the queue is deep never takes the last. */
+/* The queue never becomes empty: a driver that takes all there is never ends. */
 static void test_flood(void)
 {
     Connection *c = connection_new(&(ConnectionOptions) {
@@ -451,6 +451,7 @@ static Connection *peer_resets(const char *rule)
 static void test_async_event(void)
 {
     Connection *c = peer_resets("{ 'on': 'async-event', 'do': 'lose' }");
+    struct rnic_aeqe event;
 
     rnic_expect_no_async(c->r);
     rnic_expect_cm(c->r, RNIC_CM_DISCONNECTED);
@@ -459,6 +460,16 @@ static void test_async_event(void)
     c = peer_resets("{ 'on': 'async-event', 'do': 'repeat' }");
     rnic_expect_async(c->r, RNIC_AE_LLP_RESET, c->qp.number);
     rnic_expect_async(c->r, RNIC_AE_LLP_RESET, c->qp.number);
+    connection_free(c);
+
+    c = peer_resets("{ 'on': 'async-event', 'do': 'flood' }");
+    for (unsigned i = 0; i < 3 * c->r->async_eq.depth; i++) {
+        rnic_expect_async(c->r, RNIC_AE_LLP_RESET, c->qp.number);
+    }
+    fault_set(c->r, "");
+    do {
+        rnic_settle(c->r);
+    } while (rnic_eq_poll(c->r, &c->r->async_eq, &event));
     connection_free(c);
 
     c = peer_resets("{ 'on': 'async-event', 'do': 'forge', 'offset': 4, "

@@ -169,8 +169,16 @@ try_lies() {
 	told=$(done_of_answer)
 }
 
+# Programs run on each CPU, also while the adapter floods a queue.
+cpus_are_free() {
+	for cpu in $(seq 0 $(($(nproc) - 1))); do
+		timeout $((10 * RNIC_PATIENCE)) taskset -c "$cpu" true || return
+	done
+}
+
 # The driver has had its time to find out.
 await_outcome() {
+	cpus_are_free || step_fails "a CPU is held" || return
 	case $expected in
 	# The driver's patience with a command is 30 seconds.
 	fails) eventually 35 failed_since || step_fails "still in service" ;;
@@ -258,7 +266,7 @@ run_lies() {
 		begin "${name% }"
 		# shellcheck disable=SC2086 # words
 		set -- $outcome $cause "$(echo "$rule" | json_rules)"
-		try_lies "$@" 15
+		try_lies "$@" $((15 * RNIC_PATIENCE))
 		{ [ "$told" != 0 ] || step_fails "no event of the rule"; } &&
 			end || rescue
 	done 3</tmp/lies
