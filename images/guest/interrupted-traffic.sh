@@ -15,13 +15,14 @@ connect() {
 		>/dev/nvme-fabrics
 }
 
+# All traffic is nice to the script.
 begin_traffic() {
 	eventually 10 connect || fail "$1: cannot connect"
 	eventually 30 found_disk || fail "$1: no disk"
-	dd if=/dev/zero of="$disk" bs=128k count=1000000 oflag=direct \
+	nice -n 19 dd if=/dev/zero of="$disk" bs=128k count=1000000 oflag=direct \
 		conv=notrunc status=none >/tmp/dd 2>&1 &
 	kernel_traffic=$!
-	rping -c -p 7174 -S 4096 -C 100000 -a "$(address_of server)" >/tmp/rping 2>&1 &
+	nice -n 19 rping -c -p 7174 -S 4096 -C 100000 -a "$(address_of server)" >/tmp/rping 2>&1 &
 	user_traffic=$!
 	eventually 60 transferring || fail "$1: no traffic"
 	kill -0 $user_traffic || { cat /tmp/rping; fail "$1: no traffic of a program"; }
@@ -71,4 +72,12 @@ returns_by() {
 	eventually 30 has_rdma_device || fail "$step: no RDMA device"
 	end_traffic "$step"
 	over "$step"
+}
+
+# step_of_cycle STEP COMMAND...: one of those that STEPS matches.
+step_of_cycle() {
+	echo "$1" | grep -Eq "$STEPS" || return 0
+	step="$1 $cycle"
+	shift
+	returns_by "$step" "$@"
 }

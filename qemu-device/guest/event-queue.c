@@ -32,7 +32,7 @@ struct RnicEq {
     uint8_t eq_class;
     uint32_t vector;
     uint32_t depth;
-    uint32_t producer;
+    uint64_t producer;          /* index of the next event: never wraps */
     uint32_t consumer;          /* as last read from the record */
     uint32_t event_size;
     GQueue held;                /* events of event_size octets */
@@ -183,19 +183,25 @@ static bool eq_read_consumer(RnicEq *eq)
                               &eq->consumer);
 }
 
+/* Events that the guest has not consumed. */
+static uint32_t eq_waiting(const RnicEq *eq)
+{
+    return (uint32_t)eq->producer - eq->consumer;
+}
+
 static bool eq_has_room(RnicEq *eq)
 {
-    if (eq->producer - eq->consumer >= eq->depth && !eq_read_consumer(eq)) {
+    if (eq_waiting(eq) >= eq->depth && !eq_read_consumer(eq)) {
         return false;
     }
-    return eq->producer - eq->consumer < eq->depth;
+    return eq_waiting(eq) < eq->depth;
 }
 
 /* @event is event_size octets; its last word is the flags, stored last. */
 static void eq_write_entry(RnicEq *eq, const void *event)
 {
     uint32_t body = eq->event_size - sizeof(uint32_t);
-    uint64_t at = (uint64_t)(eq->producer & (eq->depth - 1)) * eq->event_size;
+    uint64_t at = (eq->producer & (eq->depth - 1)) * eq->event_size;
     uint32_t flags = eq->producer & eq->depth ? 0 : RNIC_EQE_PHASE;
 
     if (!rnic_ring_write(eq->s, &eq->mem, 0, at, event, body) ||
@@ -350,13 +356,13 @@ void rnic_eq_go(RnicState *s)
 }
 
 void rnic_eq_post_completion(RnicState *s, RnicEq *eq, uint32_t cqn,
-                             uint32_t *last, bool *posted)
+                             uint64_t *last, bool *posted)
 {
     struct rnic_ceqe event = { .cqn = cpu_to_le32(cqn) };
 
     QEMU_LOCK_GUARD(&s->event_lock);
-    /* It is outstanding if it is among the depth events from the consumer on. */
-    if (*posted && eq_read_consumer(eq) && *last - eq->consumer < eq->depth) {
+    if (*posted && eq_read_consumer(eq) &&
+        eq->producer - *last <= eq_waiting(eq)) {
         return;
     }
     if (!eq_has_room(eq)) {

@@ -31,7 +31,7 @@ RnicEq *rnic_eq_get_completion(RnicState *s, uint32_t eqn);
  * are the CQ's to keep.
  */
 void rnic_eq_post_completion(RnicState *s, RnicEq *eq, uint32_t cqn,
-                             uint32_t *last, bool *posted);
+                             uint64_t *last, bool *posted);
 
 /* RNIC_REG_EQ_KICK: the consumer index of @eqn has moved. */
 void rnic_eq_kick(RnicState *s, uint32_t eqn);

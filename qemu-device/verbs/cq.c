@@ -27,7 +27,7 @@ struct RnicCq {
     uint32_t consumer;          /* as last read from the record */
     uint32_t armed;             /* RNIC_ARM_* */
     bool failed;
-    uint32_t last_event;        /* see rnic_eq_post_completion() */
+    uint64_t last_event;        /* see rnic_eq_post_completion() */
     bool event_posted;
     bool event_held;            /* armed, and what it is armed for is there */
 

@@ -16,6 +16,7 @@ verify() {
 run_client rping rping -c -v -C 20 -a "$server"
 rpings_right rping 20
 verify wide 7471
+run_client marked cm-churn --number 5 --port 7474 --tos 0x28 "$server"
 # shellcheck disable=SC2046
 perftest_client write-wide ib_write_bw $(write_options "$MTU" 18515) "$server"
 verify narrowed 7472

@@ -19,6 +19,8 @@ await capturing
 start_server rping 7174 rping -s -v -C 20 -a "$(any_address)"
 end_server
 verify wide 7471
+start_server marked 7474 cm-churn --server --bind "$(any_address)" --port 7474 --tos 0x48
+end_server
 # shellcheck disable=SC2046
 perftest_server write-wide 18515 ib_write_bw $(write_options "$MTU" 18515)
 signal wide-over

@@ -280,7 +280,8 @@ run_random_lies() {
 		sed -n "$from,$((from + AT_ONCE - 1))p" /tmp/random >/tmp/some
 		begin "random lies of seed $SEED from $from"
 		cat /tmp/some
-		try_lies either rping "$(json_rules </tmp/some)" 3
+		try_lies either rping "$(json_rules </tmp/some)" \
+			$((3 * RNIC_PATIENCE))
 		end || rescue
 		from=$((from + AT_ONCE))
 	done

@@ -28,6 +28,7 @@ static const char help[] =
 "  -n, --number N        connections (default 200)\n"
 "  -b, --bind ADDRESS    server: listen at this address (default: any)\n"
 "  -p, --port PORT       (default " DEFAULT_PORT ")\n"
+"  -T, --tos VALUE       type of service of the IP packets (default: the kernel's)\n"
 "  -t, --time-limit SEC  for any one wait (default 60)\n"
 "Exit status: 0 all right, 1 a failure or a leak, 2 usage.\n";
 
@@ -36,6 +37,7 @@ static const struct option options[] = {
 	{ "number", required_argument, NULL, 'n' },
 	{ "bind", required_argument, NULL, 'b' },
 	{ "port", required_argument, NULL, 'p' },
+	{ "tos", required_argument, NULL, 'T' },
 	{ "time-limit", required_argument, NULL, 't' },
 	{ "help", no_argument, NULL, 'h' },
 	{ 0 },
@@ -254,7 +256,7 @@ int main(int argc, char **argv)
 	int c;
 
 	program = "cm-churn";
-	while ((c = getopt_long(argc, argv, "sn:b:p:t:h", options,
+	while ((c = getopt_long(argc, argv, "sn:b:p:T:t:h", options,
 				NULL)) != -1) {
 		switch (c) {
 		case 's':
@@ -268,6 +270,9 @@ int main(int argc, char **argv)
 			break;
 		case 'p':
 			port = optarg;
+			break;
+		case 'T':
+			type_of_service = parse_number(optarg, "--tos", 255);
 			break;
 		case 't':
 			time_limit = parse_number(optarg, "--time-limit",

@@ -28,6 +28,7 @@ bool use_extended;
 uint64_t extra_wc_flags;
 uint32_t extra_cq_flags;
 int listen_backlog = 16;
+int type_of_service = -1;
 
 /* Programs of a script have vm-run's factor for slow guests, as the script has. */
 __attribute__((constructor))
@@ -253,12 +254,21 @@ static struct addrinfo *look_up(const char *host, const char *port)
 	return result;
 }
 
+static void set_type_of_service(struct rdma_cm_id *id, uint8_t value)
+{
+	if (rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &value,
+			    sizeof(value)))
+		fail("type of service %#x: %s", value, strerror(errno));
+}
+
 static struct rdma_cm_id *make_id(struct rdma_event_channel *channel)
 {
 	struct rdma_cm_id *id;
 
 	if (rdma_create_id(channel, &id, NULL, RDMA_PS_TCP))
 		fail("rdma_create_id: %s", strerror(errno));
+	if (type_of_service >= 0)
+		set_type_of_service(id, type_of_service);
 	return id;
 }
 

@@ -87,6 +87,7 @@ struct rdma_cm_id *resolve(struct rdma_event_channel *channel,
 
 /* An id that listens at host:port; host may be NULL for any address. */
 extern int listen_backlog;	/* connect requests that may wait */
+extern int type_of_service;	/* 0 to 255, of the IP packets; -1: the kernel's */
 struct rdma_cm_id *listen_at(struct rdma_event_channel *channel,
 			     const char *host, const char *port);
 

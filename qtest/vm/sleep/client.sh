@@ -62,8 +62,8 @@ modprobe nvme-rdma || fail "no NVMe initiator"
 mkswap /dev/vdb && swapon /dev/vdb || fail "no swap space"
 cycle=1
 while [ $cycle -le "$CYCLES" ]; do
-	returns_by "memory $cycle" suspend_to_memory
-	returns_by "disk $cycle" suspend_to_disk
+	step_of_cycle memory suspend_to_memory
+	step_of_cycle disk suspend_to_disk
 	cycle=$((cycle + 1))
 done
 swapoff /dev/vdb
