@@ -14,6 +14,7 @@
 
 #include "rnic.h"
 #include "rnic_commands.h"
+#include "rnic_health.h"
 #include "rnic_udata.h"
 #include "rnic_verbs.h"
 
@@ -56,7 +57,7 @@ static void rnic_qp_leave_reset(struct rnic_qp *qp)
 void rnic_qp_leave_idle(struct rnic_qp *qp)
 {
 	mutex_lock(&qp->modify_lock);
-	if ((rnic_qp_state_bit(qp) & BIT(RNIC_QPS_IDLE)) &&
+	if (!qp->gone && (rnic_qp_state_bit(qp) & BIT(RNIC_QPS_IDLE)) &&
 	    !rnic_qp_set_state(qp, RNIC_QPS_ERROR))
 		rnic_qp_leave_reset(qp);
 	mutex_unlock(&qp->modify_lock);
@@ -81,7 +82,8 @@ static int rnic_qp_try_error(struct rnic_qp *qp)
 
 /*
  * Closing ends in Idle, and then rnic_qp_leave_idle() makes it Error. If it
- * ends just after it has refused to become Error, Idle does not refuse.
+ * ends just after it has refused to become Error, Idle does not refuse. So a device
+ * that refuses twice is in error: who ends the use of a QP cannot go on with it.
  */
 static int rnic_qp_to_error(struct rnic_qp *qp)
 {
@@ -89,17 +91,21 @@ static int rnic_qp_to_error(struct rnic_qp *qp)
 
 	if (ret == -EINVAL)
 		ret = rnic_qp_try_error(qp);
-	if (!ret) {
-		rnic_qp_leave_reset(qp);
-		WRITE_ONCE(qp->flushes, true);
+	if (ret) {
+		rnic_fail(to_rnic_dev(qp->ibqp.device),
+			  "it would not take a queue pair to Error");
+		return ret;
 	}
-	return ret;
+	rnic_qp_leave_reset(qp);
+	WRITE_ONCE(qp->flushes, true);
+	return 0;
 }
 
 void rnic_qp_give_up(struct rnic_qp *qp)
 {
 	mutex_lock(&qp->modify_lock);
-	rnic_qp_to_error(qp);
+	if (!qp->gone)
+		rnic_qp_to_error(qp);
 	mutex_unlock(&qp->modify_lock);
 }
 

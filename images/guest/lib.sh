@@ -53,12 +53,6 @@ eventually() {
 	await_command "${RNIC_PATIENCE:-1}" "$@"
 }
 
-# within SECONDS COMMAND...: the same, where the time is what the driver promises: the
-# user's patience does not stretch it.
-within() {
-	await_command "${RNIC_SLOWNESS:-1}" "$@"
-}
-
 # await_command FACTOR SECONDS COMMAND...
 await_command() {
 	tries=$(($1 * $2 * 10))
@@ -67,6 +61,28 @@ await_command() {
 		tries=$((tries - 1))
 		if [ $tries -le 0 ]; then
 			echo "error: never came true: $*" >&2
+			return 1
+		fi
+		sleep 0.1
+	done
+}
+
+# set_seconds: sets seconds to those since boot, without a process.
+set_seconds() {
+	read -r seconds _ </proc/uptime
+	seconds=${seconds%.*}
+}
+
+# within SECONDS COMMAND...: the same as eventually, by the clock, where the time is what
+# the driver promises: the user's patience does not stretch it.
+within() {
+	set_seconds
+	within_end=$((seconds + $1 * ${RNIC_SLOWNESS:-1}))
+	shift
+	until "$@" >/dev/null 2>&1; do
+		set_seconds
+		if [ "$seconds" -gt $within_end ]; then
+			echo "error: not true in time: $*" >&2
 			return 1
 		fi
 		sleep 0.1

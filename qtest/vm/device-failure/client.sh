@@ -25,7 +25,9 @@ fails_by() {
 	before=$(services_begun)
 	index=$(interface_index)
 	"$@"
+	asked=$(now)
 	within 10 is_back || { dmesg | tail -n 30; fail "$step: not back in 10 s"; }
+	say "$step: asked for at $asked, back at $(now)"
 	same_interface "$step" "$index"
 	end_traffic "$step"
 	over "$step"

@@ -57,6 +57,7 @@ lies() {
 	connection event: type | stays | rping | on=connection-event nth=2 do=forge size=1 value=5
 	DESTROY_QP refused | fails | rping | on=admin kind=18 do=status status=21
 	DESTROY_QP refused to the kernel | fails | disconnect | on=admin kind=18 do=status status=27
+	MODIFY_QP refused to the kernel | fails | disconnect | on=admin kind=17 do=status status=35 times=0
 	DESTROY_CQ refused | fails | rping | on=admin kind=10 do=status status=8
 	DESTROY_SRQ refused | fails | objects | on=admin kind=14 do=status status=9
 	DEALLOC_STAG refused | fails | objects | on=admin kind=24 do=status status=9

@@ -99,7 +99,8 @@ fails_at() {
 	say "$step at $(now)"
 	before=$(recoveries_of "$1")
 	signal "fail-$1"
-	eventually 10 came_back "$1" "$before" || { dmesg | tail -n 40; fail "$step: not back"; }
+	within 10 came_back "$1" "$before" || { dmesg | tail -n 40; fail "$step: not back"; }
+	say "$step: back at $(now)"
 	all_go_on
 	eventually 20 works || fail "$step: no program works"
 }
