@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # What has a number that something else had before is told nothing that is left of the
-# earlier one: no completions of a QP, no events of a CQ.
+# earlier one: no completions of a QP, no completion events and no asynchronous events
+# of a CQ.
 
 . /usr/lib/rnic/lib.sh
 

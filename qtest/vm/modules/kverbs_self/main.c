@@ -7,7 +7,7 @@
  *
  * Loading it does all of that; it loads if all is right. With maxima=1 it has the
  * largest queues that the adapter offers, instead; with lingering=1 queue pairs that
- * stay in ERR; with reused=1 those whose numbers others had.
+ * stay in ERR; with reused=1 those, and CQs, whose numbers others had.
  */
 
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
@@ -25,6 +25,7 @@
 #include "memory.h"
 #include "posting.h"
 #include "reused.h"
+#include "reused_events.h"
 
 #define TIME_LIMIT	(60 * HZ)
 #define IMMEDIATE	0x12345678
@@ -365,7 +366,7 @@ static int self_add(struct ib_device *dev)
 	else if (lingering)
 		result = check_lingering(dev);
 	else if (reused)
-		result = check_reused(dev);
+		result = check_reused(dev) ?: check_reused_events(dev);
 	else
 		result = check_device(dev);
 	return 0;
