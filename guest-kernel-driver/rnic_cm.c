@@ -565,13 +565,34 @@ static void rnic_connection_event(struct rnic_dev *dev, struct rnic_qp *qp,
 	}
 }
 
+/* A QP that was given up while it closed is in Idle now: see rnic_qp_to_error(). */
+static void rnic_given_up_event(struct rnic_qp *qp,
+				const struct rnic_cm_event *event)
+{
+	if (event->type == RNIC_CM_DISCONNECTED && READ_ONCE(qp->flushes))
+		rnic_qp_leave_idle(qp);
+}
+
+static void rnic_cm_qp_event_locked(struct rnic_qp *qp,
+				    const struct rnic_cm_event *event)
+{
+	struct rnic_connection *connection = &qp->connection;
+
+	if (connection->ends)
+		return;
+	/* It is about an earlier connection of this QP. */
+	if (connection->cookie != le64_to_cpu(event->cookie))
+		return;
+	if (connection->state == RNIC_CM_NONE)
+		rnic_given_up_event(qp, event);
+	else
+		rnic_connection_event(to_rnic_dev(qp->ibqp.device), qp, event);
+}
+
 void rnic_cm_qp_event(struct rnic_qp *qp, const struct rnic_cm_event *event)
 {
 	mutex_lock(&qp->connection.lock);
-	/* Else it is about an earlier connection of this QP. */
-	if (!qp->connection.ends && qp->connection.state != RNIC_CM_NONE &&
-	    qp->connection.cookie == le64_to_cpu(event->cookie))
-		rnic_connection_event(to_rnic_dev(qp->ibqp.device), qp, event);
+	rnic_cm_qp_event_locked(qp, event);
 	mutex_unlock(&qp->connection.lock);
 }
 

@@ -39,12 +39,13 @@ struct rnic_cq *rnic_cq_get(struct rnic_dev *dev, u32 cqn)
 static void rnic_cq_call_handler(struct rnic_cq *cq)
 {
 	/*
-	 * Pairs with the store of armed in rnic_req_notify_cq(). Without this look a
-	 * device whose events never end could keep the caller below for ever, by events
-	 * that other CPUs take.
+	 * A device whose events never end could keep the caller below for ever, by
+	 * events that other CPUs take: they leave here. The barrier is between what the
+	 * caller has set (a CQE, the mark of a failed device or QP) and this look at
+	 * armed. It pairs with the one in rnic_req_notify_cq().
 	 */
 	smp_mb();
-	if (!READ_ONCE(cq->armed))
+	if (!READ_ONCE(cq->armed) || !rnic_cq_has_qps(cq))
 		return;
 	/* A full barrier: pairs with rnic_cq_await_callers(), after the removal of a QP. */
 	if (atomic_inc_return(&cq->callers) > 1)

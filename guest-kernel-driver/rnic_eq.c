@@ -312,7 +312,10 @@ static void rnic_eq_destroy(struct rnic_dev *dev, struct rnic_eq *eq,
 static int rnic_comp_eq_create(struct rnic_dev *dev, unsigned int i)
 {
 	unsigned int vector = rnic_vectors_divide(dev) + i;
-	/* One event of each CQ is outstanding at most, see rnic_cmd_create_cq(). */
+	/*
+	 * One event of each CQ is outstanding at most, see rnic_cmd_create_cq(), and
+	 * none of an earlier CQ when a new one is armed: rnic_completions_take_old().
+	 */
 	struct rnic_eq_params params = {
 		.eq_class = RNIC_EQ_COMPLETION,
 		.vector = vector,

@@ -25,11 +25,11 @@ struct rnic_eq {
 	u32 depth;
 	u32 entry_size;
 	u32 ring_offset;
-	/* Of consumer and entries. Of cm_eq only event_work takes: it needs none. */
+	/* Of consumer and entries. cm_eq needs none: event_work alone takes from it. */
 	spinlock_t lock;
 	u32 consumer;
 	bool ready;		/* exists; interrupts look at this first */
-	struct work_struct more_work;	/* takes completions of more than one turn */
+	struct work_struct more_work;	/* of completion queues: more than one turn */
 	struct rnic_queue queue;
 };
 
@@ -41,7 +41,7 @@ void *rnic_eq_peek(const struct rnic_eq *eq, u32 behind);
 /*
  * Copies the next event and tells the device that it is consumed: from then
  * on the device may reuse the entry, and only then the event may be acted on. With lock
- * held.
+ * held, except that of cm_eq.
  */
 bool rnic_eq_take(struct rnic_eq *eq, void *event);
 

@@ -384,7 +384,10 @@ int rnic_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 		return -EINVAL;
 
 	WRITE_ONCE(cq->armed_solicited, solicited);
-	/* Pairs with rnic_fail(), which calls the handlers of armed CQs. */
+	/*
+	 * The barrier is between armed and the looks at the device's failure and at
+	 * CQEs. It pairs with the one in rnic_cq_call_handler().
+	 */
 	smp_store_mb(cq->armed, true);
 	if (!rnic_failed(dev))
 		rnic_ring(dev, RNIC_DB_CQ_ARM,

@@ -82,8 +82,9 @@ static int rnic_qp_try_error(struct rnic_qp *qp)
 
 /*
  * Closing ends in Idle, and then rnic_qp_leave_idle() makes it Error. If it
- * ends just after it has refused to become Error, Idle does not refuse. So a device
- * that refuses twice is in error: who ends the use of a QP cannot go on with it.
+ * ends just after it has refused to become Error, Idle does not refuse. So a second
+ * refusal, or another answer, is an error of the device, and who ends the use of the QP
+ * cannot go on with it.
  */
 static int rnic_qp_to_error(struct rnic_qp *qp)
 {
@@ -104,6 +105,7 @@ static int rnic_qp_to_error(struct rnic_qp *qp)
 void rnic_qp_give_up(struct rnic_qp *qp)
 {
 	mutex_lock(&qp->modify_lock);
+	/* Else the number may be another QP's. */
 	if (!qp->gone)
 		rnic_qp_to_error(qp);
 	mutex_unlock(&qp->modify_lock);

@@ -365,11 +365,17 @@ struct rnic_srq *rnic_srq_get(struct rnic_dev *dev, u32 srqn);
 /* rnic_qp_modify.c */
 int rnic_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		   struct ib_udata *udata);
-/* Puts a QP that is in Idle in Error; one that is not stays as it is. */
+/*
+ * Puts a QP that is in Idle in Error; one that is not, or is gone, stays as it is. Takes
+ * modify_lock. Sleeps.
+ */
 void rnic_qp_leave_idle(struct rnic_qp *qp);
 /* Whether it is in Idle or Error. */
 bool rnic_qp_has_no_stream(struct rnic_qp *qp);
-/* Puts a QP in Error whatever the device says of its state. */
+/*
+ * Puts a QP in Error, from every state, unless it is gone; a device that refuses is taken
+ * out of service. Takes modify_lock. Sleeps.
+ */
 void rnic_qp_give_up(struct rnic_qp *qp);
 
 /*

@@ -15,7 +15,7 @@ connect() {
 		>/dev/nvme-fabrics
 }
 
-# All traffic is nice to the script.
+# The script measures time: what it runs goes before all traffic.
 begin_traffic() {
 	eventually 10 connect || fail "$1: cannot connect"
 	eventually 30 found_disk || fail "$1: no disk"
@@ -74,10 +74,12 @@ returns_by() {
 	over "$step"
 }
 
-# step_of_cycle STEP COMMAND...: one of those that STEPS matches.
+# step_of_cycle STEP COMMAND...: one of those that STEPS matches; counts in steps.
+steps=0
 step_of_cycle() {
 	echo "$1" | grep -Eq "$STEPS" || return 0
 	step="$1 $cycle"
+	steps=$((steps + 1))
 	shift
 	returns_by "$step" "$@"
 }

@@ -67,26 +67,28 @@ await_command() {
 	done
 }
 
-# set_seconds: sets seconds to those since boot, without a process.
-set_seconds() {
-	read -r seconds _ </proc/uptime
-	seconds=${seconds%.*}
+# set_hundredths: sets hundredths to those of a second since boot, without a process.
+set_hundredths() {
+	read -r hundredths _ </proc/uptime
+	hundredths=${hundredths%.*}${hundredths#*.}
 }
 
 # within SECONDS COMMAND...: the same as eventually, by the clock, where the time is what
 # the driver promises: the user's patience does not stretch it.
 within() {
-	set_seconds
-	within_end=$((seconds + $1 * ${RNIC_SLOWNESS:-1}))
+	set_hundredths
+	within_end=$((hundredths + 100 * $1 * ${RNIC_SLOWNESS:-1}))
 	shift
 	until "$@" >/dev/null 2>&1; do
-		set_seconds
-		if [ "$seconds" -gt $within_end ]; then
-			echo "error: not true in time: $*" >&2
-			return 1
-		fi
+		set_hundredths
+		[ "$hundredths" -le $within_end ] || break
 		sleep 0.1
 	done
+	set_hundredths
+	[ "$hundredths" -le $within_end ] || {
+		echo "error: not true in time: $*" >&2
+		return 1
+	}
 }
 
 # RDMA devices in the order of their PCI addresses (or of their creation).

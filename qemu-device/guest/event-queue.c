@@ -301,6 +301,25 @@ static bool eq_post_or_hold(RnicEq *eq, const void *event)
     return true;
 }
 
+void rnic_async_events_withdraw(RnicState *s, uint8_t resource,
+                                uint32_t number)
+{
+    GList *next;
+
+    QEMU_LOCK_GUARD(&s->event_lock);
+    for (GList *held = s->async_eq ? s->async_eq->held.head : NULL; held;
+         held = next) {
+        const struct rnic_aeqe *aeqe = held->data;
+
+        next = held->next;
+        if (aeqe->resource == resource &&
+            le32_to_cpu(aeqe->number) == number) {
+            g_free(held->data);
+            g_queue_delete_link(&s->async_eq->held, held);
+        }
+    }
+}
+
 /* To the asynchronous event queue, if there is one. */
 static void eq_post_async(RnicState *s, enum rnic_async_event event,
                           uint8_t resource, uint32_t number, uint8_t qp_state,

@@ -27,8 +27,8 @@ RnicEq *rnic_eq_get_completion(RnicState *s, uint32_t eqn);
 /*
  * Post a completion event of CQ @cqn, unless the one posted at *@last is not
  * consumed yet: the driver calls the handler after it has moved its consumer
- * index, so that call will see the newer completion too.  *@last and *@posted
- * are the CQ's to keep.
+ * index, so that call will see the newer completion too.  *@last, an index that
+ * does not wrap, and *@posted are the CQ's to keep.
  */
 void rnic_eq_post_completion(RnicState *s, RnicEq *eq, uint32_t cqn,
                              uint64_t *last, bool *posted);
@@ -47,6 +47,13 @@ void rnic_eq_go(RnicState *s);
 void rnic_async_event(RnicState *s, enum rnic_async_event event,
                       uint8_t resource, uint32_t number, uint8_t qp_state,
                       uint16_t terminate);
+
+/*
+ * Drop the asynchronous events of a resource that are held back: it is
+ * destroyed, and its number may be another's next.  Main loop.
+ */
+void rnic_async_events_withdraw(RnicState *s, uint8_t resource,
+                                uint32_t number);
 
 /* The device has failed: RNIC_CATASTROPHIC, if there is room.  Main loop. */
 void rnic_eq_post_failure(RnicState *s);

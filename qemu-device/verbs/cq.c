@@ -336,6 +336,7 @@ enum rnic_admin_status rnic_cq_destroy(RnicState *s,
     if (rnic_object_in_use(cq)) {
         return RNIC_ST_CQ_IN_USE;
     }
+    rnic_async_events_withdraw(s, RNIC_RESOURCE_CQ, cq->object.number);
     cq_destroy(s, cq);
     return RNIC_ST_OK;
 }

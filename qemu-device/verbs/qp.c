@@ -762,6 +762,7 @@ static void qp_destroy_done(RnicRequest *request)
     RnicAdminRequest *q = qp_command(request);
 
     if (q->status == RNIC_ST_OK) {
+        rnic_async_events_withdraw(q->qp->s, RNIC_RESOURCE_QP, q->qp->qpn);
         qp_release(q->qp);
     }
     qp_change_done(q->qp);

@@ -289,6 +289,7 @@ enum rnic_admin_status rnic_srq_destroy(RnicState *s,
     if (rnic_object_in_use(srq)) {
         return RNIC_ST_SRQ_IN_USE;
     }
+    rnic_async_events_withdraw(s, RNIC_RESOURCE_SRQ, srq->object.number);
     srq_destroy(s, srq);
     return RNIC_ST_OK;
 }

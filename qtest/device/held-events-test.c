@@ -92,6 +92,57 @@ static void test_held_async_events(void)
     rnic_quit(r);
 }
 
+static uint64_t count_async_events(Rnic *r)
+{
+    struct rnic_counters counters = rnic_query_counters(r);
+
+    return le64_to_cpu(counters.async_events);
+}
+
+static void destroy(Rnic *r, enum rnic_admin_opcode opcode, uint32_t number)
+{
+    g_assert_cmpuint(rnic_admin_object(r, opcode, number), ==, RNIC_ST_OK);
+}
+
+/* An event of each kind of object waits for room when the object goes. */
+static void test_destroyed(void)
+{
+    Rnic *r = rnic_boot(",netdev=net0", HUB);
+    struct rnic_aeqe aeqe = { };
+    RnicSrqInit init;
+    uint64_t before;
+    Connection *c;
+    RnicSrq srq;
+
+    rnic_up(r);
+    init = rnic_srq_default(r);
+    rnic_create_srq(r, &srq, &init);
+    c = connection_prepare_on(r, &(ConnectionOptions) {
+        .srq = &srq, .cq_depth = 2 });
+    connection_establish(c, &(ConnectionOptions) {
+        .srq = &srq, .cq_depth = 2 });
+    use_small_eq(r, &r->async_eq, RNIC_EQ_ASYNC);
+    set_link(r, false);
+    set_link(r, true);
+    before = count_async_events(r);
+    g_assert_cmpuint(rnic_modify_srq_limit(r, &srq, 1), ==, RNIC_ST_OK);
+    rnic_post_srq_recv(r, &srq, 1, 0, NULL);
+    wire_put_send(c->peer, WIRE_SEND, 0, NULL, 0);
+    RNIC_UNTIL(r, count_async_events(r) == before + 1);
+    for (int i = 0; i < 3; i++) {
+        connection_post(c, RNIC_SQ_SEND, i, 0, 8);
+    }
+    /* Of the CQ, which overflows, and of the QP. */
+    RNIC_UNTIL(r, count_async_events(r) >= before + 3);
+    destroy(r, RNIC_ADMIN_DESTROY_QP, c->qp.number);
+    destroy(r, RNIC_ADMIN_DESTROY_CQ, c->send_cq.number);
+    destroy(r, RNIC_ADMIN_DESTROY_SRQ, srq.number);
+    g_assert_cmpuint(take_link_changes(r, &aeqe), ==, 2);
+    g_assert_cmpint(le16_to_cpu(aeqe.event), ==, 0);
+    g_assert_false(eq_poll_held(r, &r->async_eq, &aeqe));
+    connection_free(c);
+}
+
 enum { CONNECTORS = 32 };
 
 /* Each is refused, which is an event; cookies count from @first. */
@@ -214,6 +265,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     qtest_add_func("rnic/held-events/async", test_held_async_events);
+    qtest_add_func("rnic/held-events/destroyed", test_destroyed);
     qtest_add_func("rnic/held-events/cm", test_held_cm_events);
     qtest_add_func("rnic/held-events/in-order", test_held_in_order);
     qtest_add_func("rnic/held-events/requests-leave",

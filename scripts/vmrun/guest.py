@@ -171,7 +171,8 @@ class Guest:
             init = ["rnic_init=/sbin/init", SYSTEMD_ARGS]
         else:
             init = ["rnic_init=/usr/lib/rnic/batch-init"]
-        return " ".join([KERNEL_ARGS] + init + self.options.kernel_arg)
+        return " ".join([KERNEL_ARGS] + init + self.run.kernel.arguments +
+                        self.options.kernel_arg)
 
     def _command(self):
         return [

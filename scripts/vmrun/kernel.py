@@ -29,6 +29,8 @@ class Kernel:
                          (2 if options.checked_provider else 1))
         self.patience = options.patience * self.slowness
         self.memory = 2 if self.debug else 1
+        # All reports, not the first one alone.
+        self.arguments = ["kasan_multi_shot"] if self.debug else []
         self.dir = paths.debug_kernel() if self.debug else image
 
     def vmlinuz(self):

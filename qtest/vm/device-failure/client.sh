@@ -95,6 +95,7 @@ while [ $cycle -le "$CYCLES" ]; do
 	step_of_cycle "replug" replug
 	cycle=$((cycle + 1))
 done
+[ $steps -gt 0 ] || fail "RNIC_STEPS: no step is of '$STEPS'"
 # The two failures, and each reset and bus error.
 [ "$(services_begun)" = $((2 + resets)) ] ||
 	fail "the driver has brought the device back $(services_begun) times"

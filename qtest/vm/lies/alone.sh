@@ -188,10 +188,12 @@ await_outcome() {
 }
 
 # A driver that has failed often waits longer and longer before it tries again; it
-# begins anew when it is bound.
+# begins anew when it is bound. Linux 6.12's nvme_rdma and nvmet_rdma leave queues of a
+# connection that is made while the device goes: no controller connects then.
 rebind_now_and_then() {
 	failures=$((failures + 1))
 	[ $((failures % 4)) -ne 0 ] || {
+		disconnect
 		unbind_driver
 		bind_driver
 	}
@@ -261,8 +263,19 @@ rescue() {
 	eventually 20 none_asleep || fail "$step: a task is not woken: $(say_asleep)"
 }
 
+# What the test lies has of the table. The test lies-others has all the others.
+first="^(CQE|completion event|interrupts lost|DESTROY|fatal|vanished)"
+
+chosen_lies() {
+	case $ONLY in
+	first) lies | grep -E "$first" ;;
+	others) lies | grep -Ev "$first" ;;
+	*) lies | grep -E "$ONLY" ;;
+	esac
+}
+
 run_lies() {
-	lies | grep -E "$ONLY" >/tmp/lies
+	chosen_lies >/tmp/lies
 	while IFS='|' read -r name outcome cause rule <&3; do
 		begin "${name% }"
 		# shellcheck disable=SC2086 # words

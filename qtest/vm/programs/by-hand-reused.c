@@ -17,9 +17,10 @@
 
 #define DEPTH		4
 #define CQ_DEPTH	16
-#define TIMES		20
+#define TIMES		200
 #define ENOUGH		3	/* of these that are in time */
-#define LOOK		2.0	/* seconds from one look of the driver to the next */
+/* Seconds: the driver looks every two, so seldom between an event and the next CQ. */
+#define IN_TIME		0.5
 #define QUIET		5000	/* ms without an event: the driver has looked twice */
 #define WRITE_US	20000	/* the adapter has written an event by then */
 
@@ -105,7 +106,7 @@ static void take_event(struct ibv_cq *cq)
 
 /*
  * Has the event of a CQ in the adapter's queue when the next one has its number. False:
- * that took so long that the driver may have looked meanwhile, which shows nothing.
+ * that took so long that the driver has probably looked meanwhile, which shows nothing.
  */
 static bool try_number(void)
 {
@@ -116,11 +117,13 @@ static bool try_number(void)
 	complete_on(cq);
 	destroy_cq(cq);
 	cq = make_cq(channel);
-	in_time = now() - begin < LOOK;
-	if (event_within(QUIET))
-		fail("an event of a CQ that is not armed");
-	complete_on(cq);
-	take_event(cq);
+	in_time = now() - begin < IN_TIME;
+	if (in_time) {
+		if (event_within(QUIET))
+			fail("an event of a CQ that is not armed");
+		complete_on(cq);
+		take_event(cq);
+	}
 	destroy_cq(cq);
 	return in_time;
 }
@@ -152,8 +155,8 @@ static void run(const char *name)
 	other = make_cq(NULL);
 	for (i = 0; i < TIMES && in_time < ENOUGH; i++)
 		in_time += try_number();
-	if (!in_time)
-		fail("each time the driver may have looked before");
+	if (in_time < ENOUGH)
+		fail("too slow: the driver looks before the next CQ is there");
 	destroy_cq(other);
 	if (ibv_dereg_mr(mr) || ibv_destroy_comp_channel(channel))
 		fail("freeing: %s", strerror(errno));

@@ -17,6 +17,7 @@
 #define WHY_SIZE	200	/* of texts that say why something failed */
 
 extern const char *program;	/* for messages */
+extern int type_of_service;	/* of any id's IP packets; -1: the kernel's */
 extern double time_limit;	/* seconds of one wait; RNIC_PATIENCE stretches it */
 extern uint64_t extra_wc_flags;	/* of CQs, and ... */
 extern uint32_t extra_cq_flags;	/* ... with use_extended */
@@ -87,7 +88,6 @@ struct rdma_cm_id *resolve(struct rdma_event_channel *channel,
 
 /* An id that listens at host:port; host may be NULL for any address. */
 extern int listen_backlog;	/* connect requests that may wait */
-extern int type_of_service;	/* 0 to 255, of the IP packets; -1: the kernel's */
 struct rdma_cm_id *listen_at(struct rdma_event_channel *channel,
 			     const char *host, const char *port);
 

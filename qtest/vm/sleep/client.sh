@@ -66,5 +66,6 @@ while [ $cycle -le "$CYCLES" ]; do
 	step_of_cycle disk suspend_to_disk
 	cycle=$((cycle + 1))
 done
+[ $steps -gt 0 ] || fail "RNIC_STEPS: no step is of '$STEPS'"
 swapoff /dev/vdb
 signal over
