@@ -286,10 +286,10 @@ run_lies() {
 	done 3</tmp/lies
 }
 
-# Several at a time.
+# Several at a time, from the FROM-th one on.
 run_random_lies() {
 	awk -v seed="$SEED" -v count="$LIES" -f random-rules.awk >/tmp/random
-	from=1
+	from=$FROM
 	while [ $from -le "$LIES" ]; do
 		sed -n "$from,$((from + AT_ONCE - 1))p" /tmp/random >/tmp/some
 		begin "random lies of seed $SEED from $from"
@@ -314,7 +314,7 @@ start_traffic || fail "no traffic"
 say "the lies at $(now)"
 run_lies
 check_all "all lies" || rescue
-say "$LIES random lies of seed $SEED at $(now)"
+say "the random lies from $FROM to $LIES of seed $SEED at $(now)"
 run_random_lies
 check_all "all random lies" || rescue
 say "done at $(now)"
