@@ -11,10 +11,10 @@
 #include "rnic_completion.h"
 #include "rnic_verbs.h"
 
-#define RNIC_COMPLETIONS_TURN	256	/* events: well below 1 ms */
+#define RNIC_COMPLETIONS_TURN	256	/* events */
 
 /* False: there was none. */
-static bool rnic_completion_take(struct rnic_dev *dev, struct rnic_eq *eq)
+static bool rnic_completion_take(struct rnic_eq *eq)
 {
 	unsigned long irq_flags;
 	struct rnic_ceqe event;
@@ -25,7 +25,7 @@ static bool rnic_completion_take(struct rnic_dev *dev, struct rnic_eq *eq)
 	spin_lock_irqsave(&eq->lock, irq_flags);
 	taken = rnic_eq_take(eq, &event);
 	if (taken)
-		cq = rnic_cq_get(dev, le32_to_cpu(event.cqn));
+		cq = rnic_cq_get(eq->dev, le32_to_cpu(event.cqn));
 	spin_unlock_irqrestore(&eq->lock, irq_flags);
 	if (cq)
 		rnic_cq_completion_event(cq);
@@ -33,11 +33,11 @@ static bool rnic_completion_take(struct rnic_dev *dev, struct rnic_eq *eq)
 }
 
 /* False: there was none left. */
-static bool rnic_completions_turn(struct rnic_dev *dev, struct rnic_eq *eq)
+static bool rnic_completions_turn(struct rnic_eq *eq)
 {
 	u32 taken = 0;
 
-	while (taken < RNIC_COMPLETIONS_TURN && rnic_completion_take(dev, eq))
+	while (taken < RNIC_COMPLETIONS_TURN && rnic_completion_take(eq))
 		taken++;
 	return taken == RNIC_COMPLETIONS_TURN;
 }
@@ -48,10 +48,10 @@ static bool rnic_completions_turn(struct rnic_dev *dev, struct rnic_eq *eq)
  * While the work is pending the interrupt has nothing to do: the workqueue clears that
  * mark before the work looks at the queue, so the work sees this interrupt's event, too.
  */
-void rnic_completions_interrupt(struct rnic_dev *dev, struct rnic_eq *eq)
+void rnic_completions_interrupt(struct rnic_eq *eq)
 {
-	if (!work_pending(&eq->more_work) && rnic_completions_turn(dev, eq))
-		queue_work(dev->comp_wq, &eq->more_work);
+	if (!work_pending(&eq->more_work) && rnic_completions_turn(eq))
+		queue_work(eq->dev->comp_wq, &eq->more_work);
 }
 
 /* CQs' handlers raise softirqs, which run at the end. */
@@ -60,7 +60,7 @@ static bool rnic_completions_task_turn(struct rnic_eq *eq)
 	bool more;
 
 	local_bh_disable();
-	more = rnic_completions_turn(eq->dev, eq);
+	more = rnic_completions_turn(eq);
 	local_bh_enable();
 	return more;
 }

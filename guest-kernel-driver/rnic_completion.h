@@ -11,7 +11,7 @@ struct rnic_dev;
 struct rnic_eq;
 
 /* For the interrupt of the queue's vector. Takes the queue's lock. */
-void rnic_completions_interrupt(struct rnic_dev *dev, struct rnic_eq *eq);
+void rnic_completions_interrupt(struct rnic_eq *eq);
 
 /* What the queue's more_work does. */
 void rnic_completions_more_work(struct work_struct *work);

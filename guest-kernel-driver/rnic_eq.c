@@ -141,7 +141,7 @@ static irqreturn_t rnic_interrupt(int irq, void *data)
 	if (vector->index == dev->eth_vector)
 		rnic_netdev_interrupt(dev);
 	if (completions)
-		rnic_completions_interrupt(dev, completions);
+		rnic_completions_interrupt(completions);
 	return IRQ_HANDLED;
 }
 

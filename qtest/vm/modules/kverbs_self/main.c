@@ -25,7 +25,6 @@
 #include "memory.h"
 #include "posting.h"
 #include "reused.h"
-#include "reused_events.h"
 
 #define TIME_LIMIT	(60 * HZ)
 #define IMMEDIATE	0x12345678
@@ -366,7 +365,7 @@ static int self_add(struct ib_device *dev)
 	else if (lingering)
 		result = check_lingering(dev);
 	else if (reused)
-		result = check_reused(dev) ?: check_reused_events(dev);
+		result = check_reused(dev);
 	else
 		result = check_device(dev);
 	return 0;

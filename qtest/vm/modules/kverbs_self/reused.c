@@ -11,6 +11,7 @@
 
 #include "connect.h"
 #include "reused.h"
+#include "reused_events.h"
 
 #define DEPTH		8
 #define LEFT		3	/* completions that an earlier QP leaves */
@@ -202,7 +203,7 @@ int check_reused(struct ib_device *dev)
 	reused.pd = ib_alloc_pd(dev, 0);
 	if (IS_ERR(reused.pd))
 		return PTR_ERR(reused.pd);
-	ret = with_cqs(dev);
+	ret = with_cqs(dev) ?: check_reused_events(reused.pd);
 	ib_dealloc_pd(reused.pd);
 	return ret;
 }

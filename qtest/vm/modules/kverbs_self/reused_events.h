@@ -5,9 +5,9 @@
 #ifndef KVERBS_SELF_REUSED_EVENTS_H
 #define KVERBS_SELF_REUSED_EVENTS_H
 
-struct ib_device;
+struct ib_pd;
 
 /* The adapter has to be one of two CQs. Returns 0 or a negative error, and says why. */
-int check_reused_events(struct ib_device *dev);
+int check_reused_events(struct ib_pd *pd);
 
 #endif
