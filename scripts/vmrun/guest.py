@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import time
 
-from . import accel, child, cpio, paths
+from . import accel, child, cpio, kernel, paths
 
 # maxcpus: guest-setup puts the other processors to work.
 KERNEL_ARGS = ("console=ttyS0 loglevel=5 panic=-1 oops=panic mitigations=off "
@@ -34,6 +34,7 @@ class Guest:
         self.name = name
         self.index = index
         self.options = options
+        self.kernel = kernel.Kernel(run.image, options)
         self.process = None
         self.started = None
 
@@ -52,7 +53,7 @@ class Guest:
                   "RNIC_IP": "6" if self.run.options.ipv6 else "4",
                   "RNIC_NIC": self.options.nic, "RNIC_SHELL": shell,
                   "RNIC_NAMES": " ".join(self.run.names),
-                  "RNIC_KERNEL": self.run.kernel.name,
+                  "RNIC_KERNEL": self.kernel.name,
                   "RNIC_CHECKED_PROVIDER":
                   "yes" if self.run.options.checked_provider else "",
                   "RNIC_PATIENCE": self.run.kernel.patience,
@@ -76,7 +77,7 @@ class Guest:
             "overlay/etc/rnic/run": self._description(),
             "overlay/etc/rnic/hosts": self.run.hosts()})
         with open(path, "wb") as out:
-            for part in self.run.initrd:
+            for part in self.run.initrd(self.kernel):
                 with open(part, "rb") as f:
                     shutil.copyfileobj(f, out)
             out.write(own)
@@ -171,7 +172,7 @@ class Guest:
             init = ["rnic_init=/sbin/init", SYSTEMD_ARGS]
         else:
             init = ["rnic_init=/usr/lib/rnic/batch-init"]
-        return " ".join([KERNEL_ARGS] + init + self.run.kernel.arguments +
+        return " ".join([KERNEL_ARGS] + init + self.kernel.arguments +
                         self.options.kernel_arg)
 
     def _command(self):
@@ -180,9 +181,9 @@ class Guest:
             # Linux leaves the HPET running unused: 250 wake-ups a second.
             "-machine", "q35,hpet=off",
             *accel.options(self.run.accel),
-            "-m", str(self.options.mem * self.run.kernel.memory), "-smp", str(self.options.cpus),
+            "-m", str(self.options.mem * self.kernel.memory), "-smp", str(self.options.cpus),
             "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
-            "-kernel", self.run.kernel.vmlinuz(),
+            "-kernel", self.kernel.vmlinuz(),
             "-initrd", self._write_initrd(),
             "-append", self._kernel_args(),
             "-drive", "if=none,id=root,format=raw,snapshot=on,cache=unsafe,"

@@ -3,9 +3,10 @@
 # Which kernel guests boot: the image's own (debian), or the debug kernel with
 # KASAN, lockdep and the like (debug). The latter is several times slower and
 # needs more memory: what that means for a run, and what captures and a checked
-# provider mean for it, is in this file only.
+# provider mean for it, is in this file only. All guests of a run wait as long as the
+# run's kernel takes, whichever their own is.
 
-"""The kernel of a run."""
+"""The kernel of a guest, and that of a run: of all guests without one of their own."""
 
 import os
 

@@ -45,6 +45,12 @@ example: scripts/vm-run --timeout 60 --device-opts mpa-crc=on my-test/
 
 
 def _guest_options(parser):
+    parser.add_argument("--kernel", choices=kernel.NAMES, default="debian",
+                        help="the image's own, or the one that make "
+                        "debug-kernel builds; with that all of a run has more "
+                        "time, the guest has more memory, and a report of "
+                        "the kernel's checks is a failure. In NAME.opts it "
+                        "can be debian only: for a guest that is not tested")
     parser.add_argument("--mem", type=int, default=768, metavar="MIB",
                         help="memory of a guest (768)")
     parser.add_argument("--cpus", type=int, default=2, metavar="N",
@@ -92,11 +98,6 @@ def _guest_options(parser):
 def _run_options(parser):
     parser.add_argument("--package", action="append", default=[],
                         metavar="P", help="another Debian package in the guests")
-    parser.add_argument("--kernel", choices=kernel.NAMES, default="debian",
-                        help="the image's own, or the one that make "
-                        "debug-kernel builds; with that all of a run has more "
-                        "time, the guests have more memory, and a report of "
-                        "the kernel's checks is a failure")
     parser.add_argument("--checked-provider", action="store_true",
                         help="the provider that scripts/build-provider --checked "
                         "builds, with ASan and UBSan: all of a run has more time, "
@@ -171,6 +172,9 @@ def for_guest(options, name):
     shared = {key: list(value) if isinstance(value, list) else value
               for key, value in vars(options).items()}
     own = parser.parse_args(words, argparse.Namespace(**shared))
+    if own.kernel != options.kernel and own.kernel != "debian":
+        paths.die(f"{name}.opts: --kernel {own.kernel} is for all guests of a run, as "
+                  "all wait for it: only --kernel debian is for one")
     tcp = own.fabric == "tcp" and not own.default_fabric
     if own.map and not tcp:
         paths.die(f"{name}: --map needs --fabric tcp")
