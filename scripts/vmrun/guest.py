@@ -35,6 +35,7 @@ class Guest:
         self.index = index
         self.options = options
         self.kernel = kernel.Kernel(run.image, options)
+        self.initrd = run.initrd(self.kernel)
         self.process = None
         self.started = None
 
@@ -77,7 +78,7 @@ class Guest:
             "overlay/etc/rnic/run": self._description(),
             "overlay/etc/rnic/hosts": self.run.hosts()})
         with open(path, "wb") as out:
-            for part in self.run.initrd(self.kernel):
+            for part in self.initrd:
                 with open(part, "rb") as f:
                     shutil.copyfileobj(f, out)
             out.write(own)

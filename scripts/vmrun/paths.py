@@ -4,6 +4,7 @@
 
 """Paths of the clone and of the user's cache."""
 
+import functools
 import os
 import subprocess
 import sys
@@ -41,8 +42,12 @@ def qemu():
     return path
 
 
+@functools.cache
 def made_by(*command):
-    """The last line a script of the clone prints: the path of what it made."""
+    """
+    The last line a script of the clone prints: the path of what it made. All guests
+    ask; the script runs once.
+    """
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True,
                           check=False)
     if done.returncode:
