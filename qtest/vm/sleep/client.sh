@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # The system sleeps, to memory (S3: the adapter loses its state), to disk, and to disk
-# with a boot of the machine before it goes on, each time in the middle of a transfer of the kernel (NVMe) and of a program: what used
-# the adapter ends or goes on, no task hangs, and the adapter works afterwards.
+# with a boot of the machine before it goes on, each time in the middle of a transfer of
+# the kernel (NVMe) and of a program: what used the adapter ends or goes on, no task
+# hangs, and the adapter works afterwards.
 
 # The shared directory is away while the system sleeps, as Linux's virtio transport
 # of 9p has no suspend. So this runs from a copy.
@@ -29,7 +30,7 @@ come_back_to_shared_directory() {
 		run /mnt/run
 }
 
-# A reset at the end is the end again.
+# From the answer on, a reset ends QEMU again, as the power-off that follows wants it.
 report() {
 	come_back_to_shared_directory
 	cat /tmp/output >/mnt/run/client.out
@@ -64,7 +65,8 @@ hibernate_and_boot() {
 }
 
 trap report EXIT
-[ ! -e /mnt/run/.signal-boots-again ] || fail "the machine has booted, and Linux has not gone on from its image"
+[ ! -e /mnt/run/.signal-boots-again ] ||
+	fail "the machine has booted, and Linux has not gone on from its image"
 await lent
 # SeaBIOS does not bring the power management's registers back.
 : >/run/no-power-off
