@@ -213,14 +213,14 @@ int rnic_query_ucontext(struct ib_ucontext *ibuc,
 					     &response, sizeof(response));
 }
 
-ADD_UVERBS_ATTRIBUTES_SIMPLE(
-	rnic_query_context,
-	UVERBS_OBJECT_DEVICE,
-	UVERBS_METHOD_QUERY_CONTEXT,
-	UVERBS_ATTR_PTR_OUT(RNIC_ATTR_QUERY_CONTEXT_RESP,
-			    UVERBS_ATTR_STRUCT(struct rnic_uresp_alloc_ucontext,
-					       state_mmap_length),
-			    UA_MANDATORY));
+#define RNIC_QUERY_CONTEXT_RESP						\
+	UVERBS_ATTR_STRUCT(struct rnic_uresp_alloc_ucontext, state_mmap_length)
+
+ADD_UVERBS_ATTRIBUTES_SIMPLE(rnic_query_context, UVERBS_OBJECT_DEVICE,
+			     UVERBS_METHOD_QUERY_CONTEXT,
+			     UVERBS_ATTR_PTR_OUT(RNIC_ATTR_QUERY_CONTEXT_RESP,
+						 RNIC_QUERY_CONTEXT_RESP,
+						 UA_MANDATORY));
 
 const struct uapi_definition rnic_uapi_definitions[] = {
 	UAPI_DEF_CHAIN_OBJ_TREE(UVERBS_OBJECT_DEVICE, &rnic_query_context),

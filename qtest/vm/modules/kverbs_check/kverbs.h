@@ -71,10 +71,11 @@ static inline bool kverbs_over(struct kverbs_test *test)
  */
 #define kverbs_wait(test, condition) ({					\
 	struct kverbs_test *__test = (test);				\
+	bool __holds = false;						\
 									\
-	wait_event_idle(__test->wait,					\
-			(condition) || kverbs_over(__test));		\
-	(condition) ? 0 : -ECANCELED;					\
+	wait_event_idle(__test->wait, (__holds = (condition)) ||	\
+				      kverbs_over(__test));		\
+	__holds ? 0 : -ECANCELED;					\
 })
 
 #endif

@@ -181,7 +181,7 @@ static int make_objects(void)
 	if (IS_ERR(owner.cq))
 		return PTR_ERR(owner.cq);
 	owner.id = rdma_create_id(&init_net, cm_event, NULL, RDMA_PS_TCP,
-				 IB_QPT_RC);
+				  IB_QPT_RC);
 	if (IS_ERR(owner.id))
 		return PTR_ERR(owner.id);
 	init = qp_attributes();

@@ -395,8 +395,10 @@ static int use_srq_list(struct posting *p, unsigned int count)
 	return ret;
 }
 
-/* Of a list whose third is bad two are taken, and have the next two messages; then a
- * list is taken as a whole; then as much of one as there is room for. */
+/*
+ * Of a list whose third is bad two are taken, and have the next two messages; then a
+ * list is taken as a whole; then as much of one as there is room for.
+ */
 static int post_srq_lists(struct posting *p, struct ib_recv_wr *recvs,
 			  struct ib_sge *sges)
 {
@@ -690,8 +692,10 @@ static void fill_fenced(struct posting *p, u8 round)
 	memset(received(p, 0), 0, SLOT);
 }
 
-/* A Read, and behind it what sends on what it brings; the region is Valid, and stays so
- * if nothing invalidates it. */
+/*
+ * A Read, and behind it what sends on what it brings; the region is Valid, and stays so
+ * if nothing invalidates it.
+ */
 static int send_behind_read(struct posting *p, const struct fenced *kind,
 			    u8 round)
 {
