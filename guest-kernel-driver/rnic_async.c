@@ -65,6 +65,8 @@ static void rnic_qp_event(struct rnic_qp *qp, u16 number)
 {
 	struct ib_event event = { .device = qp->ibqp.device };
 
+	/* Most of them are an end; the others cost a question to the device. */
+	WRITE_ONCE(qp->end_seen, true);
 	if (number < ARRAY_SIZE(rnic_qp_events) &&
 	    rnic_qp_events[number] != RNIC_NO_EVENT) {
 		event.event = rnic_qp_events[number];

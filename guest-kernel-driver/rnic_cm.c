@@ -228,15 +228,18 @@ static void rnic_cm_request_gone(struct rnic_dev *dev,
 /*
  * ------------------------------------------------------- connections
  */
-static void rnic_connection_begin(struct rnic_connection *connection,
-				  enum rnic_cm_state state,
+static void rnic_connection_begin(struct rnic_qp *qp, enum rnic_cm_state state,
 				  struct iw_cm_id *cm_id, u64 cookie)
 {
+	struct rnic_connection *connection = &qp->connection;
+
 	cm_id->add_ref(cm_id);
 	connection->state = state;
 	connection->cm_id = cm_id;
 	connection->cookie = cookie;
 	connection->since = jiffies;
+	connection->streamless = 0;
+	WRITE_ONCE(qp->end_seen, false);
 }
 
 static void rnic_connection_end(struct rnic_connection *connection)
@@ -285,7 +288,7 @@ static int rnic_connect_locked(struct rnic_dev *dev, struct rnic_qp *qp,
 	if (!ret)
 		ret = rnic_cmd_cm_connect(dev, &connect);
 	if (!ret)
-		rnic_connection_begin(&qp->connection, RNIC_CM_CONNECTING,
+		rnic_connection_begin(qp, RNIC_CM_CONNECTING,
 				      cm_id, connect.cookie);
 	return ret;
 }
@@ -298,9 +301,12 @@ int rnic_iw_connect(struct iw_cm_id *cm_id, struct iw_cm_conn_param *param)
 
 	if (!rnic_cm_depths_valid(dev, param))
 		return -EINVAL;
+	/* As soon as the lock is free, an event may end iw_cm's use of the QP. */
+	rnic_ref_get(&qp->ref);
 	mutex_lock(&qp->connection.lock);
 	ret = rnic_connect_locked(dev, qp, cm_id, param);
 	mutex_unlock(&qp->connection.lock);
+	rnic_ref_put(&qp->ref);
 	return ret;
 }
 
@@ -323,7 +329,7 @@ static int rnic_accept_locked(struct rnic_dev *dev, struct rnic_qp *qp,
 		ret = rnic_cmd_cm_accept(dev, &accept);
 	if (ret)
 		return ret;
-	rnic_connection_begin(&qp->connection, RNIC_CM_ACCEPTING, cm_id,
+	rnic_connection_begin(qp, RNIC_CM_ACCEPTING, cm_id,
 			      accept.cookie);
 	cm_id->provider_data = qp;
 	return 0;
@@ -337,9 +343,12 @@ static int rnic_accept_endpoint(struct rnic_dev *dev, struct rnic_qp *qp,
 
 	if (!rnic_cm_depths_valid(dev, param))
 		return -EINVAL;
+	/* As in rnic_iw_connect(). */
+	rnic_ref_get(&qp->ref);
 	mutex_lock(&qp->connection.lock);
 	ret = rnic_accept_locked(dev, qp, cm_id, endpoint, param);
 	mutex_unlock(&qp->connection.lock);
+	rnic_ref_put(&qp->ref);
 	return ret;
 }
 
@@ -704,6 +713,31 @@ static bool rnic_cm_start_is_overdue(struct rnic_qp *qp)
 	return overdue;
 }
 
+/* Looks, two seconds apart, before which iw_cm must have been told of an end. */
+#define RNIC_CM_END_CHECKS	5
+
+/*
+ * The stream has left the QP, iw_cm has not been told, and no event waits. Only a QP that
+ * looks like that costs a command.
+ */
+static bool rnic_cm_end_is_overdue(struct rnic_qp *qp)
+{
+	struct rnic_connection *connection = &qp->connection;
+	bool overdue;
+
+	if (!READ_ONCE(qp->end_seen))
+		return false;
+	mutex_lock(&connection->lock);
+	if (!connection->ends && rnic_connected(connection) &&
+	    !READ_ONCE(connection->num_events) && rnic_qp_has_no_stream(qp))
+		connection->streamless++;
+	else
+		connection->streamless = 0;
+	overdue = connection->streamless > RNIC_CM_END_CHECKS;
+	mutex_unlock(&connection->lock);
+	return overdue;
+}
+
 void rnic_cm_check(struct rnic_dev *dev)
 {
 	struct rnic_qp *entry, *qp;
@@ -713,7 +747,7 @@ void rnic_cm_check(struct rnic_dev *dev)
 		qp = rnic_qp_get(dev, qpn);
 		if (!qp)
 			continue;
-		if (rnic_cm_start_is_overdue(qp))
+		if (rnic_cm_start_is_overdue(qp) || rnic_cm_end_is_overdue(qp))
 			rnic_fail(dev, "it has lost a connection event");
 		rnic_ref_put(&qp->ref);
 	}

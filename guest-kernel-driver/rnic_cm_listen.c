@@ -208,26 +208,40 @@ static int rnic_listen_on_any(struct rnic_dev *dev,
 	return ret;
 }
 
-static void rnic_listen_work(struct work_struct *work)
+static void rnic_listeners_follow(struct rnic_dev *dev)
 {
-	struct rnic_dev *dev = container_of(work, struct rnic_dev,
-					    listen_work);
 	struct rnic_listener *listener;
 	unsigned long cookie;
+	bool again = false;
 
 	mutex_lock(&dev->listen_lock);
-	xa_for_each(&dev->listeners, cookie, listener)
-		if (rnic_is_wildcard(&listener->cm_id->m_local_addr) &&
-		    rnic_listen_on_any(dev, listener, listener->backlog))
-			ibdev_warn_ratelimited(&dev->ibdev,
-					       "cannot listen on a new address\n");
+	xa_for_each(&dev->listeners, cookie, listener) {
+		if (!rnic_is_wildcard(&listener->cm_id->m_local_addr) ||
+		    !rnic_listen_on_any(dev, listener, listener->backlog))
+			continue;
+		ibdev_warn_ratelimited(&dev->ibdev,
+				       "cannot listen on a new address\n");
+		again = true;
+	}
+	WRITE_ONCE(dev->listen_again, again);
 	mutex_unlock(&dev->listen_lock);
+}
+
+static void rnic_listen_work(struct work_struct *work)
+{
+	rnic_listeners_follow(container_of(work, struct rnic_dev, listen_work));
 }
 
 void rnic_listen_addresses_changed(struct rnic_dev *dev)
 {
 	/* Its commands may take their time. */
 	queue_work(system_long_wq, &dev->listen_work);
+}
+
+void rnic_listeners_check(struct rnic_dev *dev)
+{
+	if (READ_ONCE(dev->listen_again))
+		rnic_listeners_follow(dev);
 }
 
 /*

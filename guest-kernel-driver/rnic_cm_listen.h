@@ -30,6 +30,12 @@ struct rnic_listener *rnic_listener_get(struct rnic_dev *dev, u64 cookie,
 
 /* The interface has got, or lost, an address. Any context. */
 void rnic_listen_addresses_changed(struct rnic_dev *dev);
+
+/*
+ * Now and then: the listeners on any address try again what the device or the memory has
+ * refused. Sleeps.
+ */
+void rnic_listeners_check(struct rnic_dev *dev);
 /* There will be no more calls of the former. */
 void rnic_listen_stop(struct rnic_dev *dev);
 

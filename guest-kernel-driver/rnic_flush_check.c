@@ -5,9 +5,10 @@
  * A user that ends a queue pair takes it to ERR and waits, without a limit, for the
  * last completion (ib_drain_qp()). No later completion shows that this one is lost. So
  * the driver looks now and then at what is outstanding in ERR: if the device has
- * flushed nothing for several looks, and nothing waits to be polled, the driver takes
- * the device out of service, which flushes. If a CQ of the QP has failed, as the device
- * has said, it is the user's mistake: the driver flushes that QP alone.
+ * flushed nothing for several looks, and nothing of the queue pair waits to be polled,
+ * the driver takes the device out of service, which flushes. If a CQ of the QP has
+ * failed, as the device has said, it is the user's mistake: the driver flushes that QP
+ * alone.
  */
 
 #include "rnic.h"
@@ -36,8 +37,8 @@ static bool rnic_qp_stands_still(struct rnic_qp *qp)
 	look->rq_consumer = rq;
 	return same &&
 	       (rnic_wq_owes_cqe(&qp->sq) || rnic_wq_owes_cqe(&qp->rq)) &&
-	       rnic_cq_is_empty(to_rnic_cq(qp->ibqp.send_cq)) &&
-	       rnic_cq_is_empty(to_rnic_cq(qp->ibqp.recv_cq));
+	       !rnic_cq_holds_any_of(to_rnic_cq(qp->ibqp.send_cq), qp) &&
+	       !rnic_cq_holds_any_of(to_rnic_cq(qp->ibqp.recv_cq), qp);
 }
 
 static bool rnic_qp_is_in_error(struct rnic_qp *qp)

@@ -13,6 +13,7 @@
 #include "rnic.h"
 #include "rnic_async.h"
 #include "rnic_cm.h"
+#include "rnic_cm_listen.h"
 #include "rnic_failure.h"
 #include "rnic_flush_check.h"
 #include "rnic_function.h"
@@ -76,6 +77,7 @@ static void rnic_health_work(struct work_struct *work)
 	rnic_health_check(dev);
 	rnic_eqs_check(dev);
 	rnic_cm_check(dev);
+	rnic_listeners_check(dev);
 	rnic_cqs_check(dev);
 	rnic_flush_check(dev);
 	if (!rnic_failed(dev))
@@ -134,8 +136,12 @@ void rnic_reset_at_once(struct rnic_dev *dev)
 		return;
 	}
 	rnic_write32(dev, RNIC_REG_CONTROL, RNIC_CONTROL_RESET);
-	/* The reset has arrived when this is answered. */
-	rnic_read32(dev, RNIC_REG_STATUS);
+	/*
+	 * The reset has arrived when this is answered. A device that is not obedient
+	 * must not write to memory that is given back.
+	 */
+	if (rnic_read32(dev, RNIC_REG_STATUS) & RNIC_STATUS_ENABLED)
+		pci_clear_master(dev->pdev);
 }
 
 /*

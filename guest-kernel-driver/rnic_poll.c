@@ -174,6 +174,8 @@ static void rnic_wc_fill(struct ib_wc *wc, struct rnic_qp *qp,
 	wc->byte_len = min(le32_to_cpu(cqe->byte_len), wr->length);
 	if (wc->status != IB_WC_SUCCESS)
 		wc->vendor_err = cqe->status;
+	if (wc->status == IB_WC_WR_FLUSH_ERR)
+		WRITE_ONCE(qp->end_seen, true);
 	if (cqe->flags & RNIC_CQE_INVALIDATED) {
 		wc->wc_flags |= IB_WC_WITH_INVALIDATE;
 		wc->ex.invalidate_rkey = le32_to_cpu(cqe->stag);
@@ -342,15 +344,29 @@ bool rnic_cq_waits(struct rnic_cq *cq)
 	return still;
 }
 
-bool rnic_cq_is_empty(struct rnic_cq *cq)
+/* Of a queue as it is now: not of the QP's number before, or before RESET. */
+static bool rnic_cqe_is_of(const struct rnic_cqe *cqe, const struct rnic_qp *qp)
+{
+	u32 tag = upper_32_bits(le64_to_cpu(cqe->wr_id));
+
+	return le32_to_cpu(cqe->qpn) == qp->qpn &&
+	       (tag == READ_ONCE(qp->sq.tag) || tag == READ_ONCE(qp->rq.tag));
+}
+
+bool rnic_cq_holds_any_of(struct rnic_cq *cq, const struct rnic_qp *qp)
 {
 	unsigned long irq_flags;
-	bool empty;
+	bool found = false;
+	u32 i;
 
 	spin_lock_irqsave(&cq->lock, irq_flags);
-	empty = !rnic_cqe_valid(cq, cq->consumer);
+	for (i = cq->consumer; !found && i - cq->consumer < cq->depth &&
+	     rnic_cqe_valid(cq, i); i++) {
+		dma_rmb();
+		found = rnic_cqe_is_of(rnic_cqe_at(cq, i), qp);
+	}
 	spin_unlock_irqrestore(&cq->lock, irq_flags);
-	return empty;
+	return found;
 }
 
 bool rnic_cq_has_qps(const struct rnic_cq *cq)

@@ -367,6 +367,7 @@ static int rnic_qp_end(struct rnic_qp *qp, bool may_refuse)
 	int ret;
 
 	rnic_cm_qp_ends(qp);
+	rnic_qp_set_uncounted(qp, true);
 	rnic_qp_set_gone(qp, true);
 	atomic_inc(&dev->qps_ending);
 	/* Its number is free for another QP as soon as the command is done. */
@@ -378,6 +379,7 @@ static int rnic_qp_end(struct rnic_qp *qp, bool may_refuse)
 				   qp)) {
 		atomic_dec(&dev->qps_ending);
 		rnic_qp_set_gone(qp, false);
+		rnic_qp_set_uncounted(qp, false);
 		rnic_cm_qp_stays(qp);
 		return -EBUSY;
 	}

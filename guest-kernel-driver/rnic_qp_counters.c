@@ -45,12 +45,18 @@ void rnic_qp_counters_update(struct rnic_dev *dev)
 		rnic_qp_counter_take(dev, qp);
 }
 
+/*
+ * The core asks whether the QP has a counter before it takes a lock, and may bind a QP
+ * that is being destroyed.
+ */
 static int rnic_qp_counter_bind(struct rnic_dev *dev, struct rnic_qp *qp,
 				struct rdma_counter *counter)
 {
 	struct rnic_qp_info info;
 	int ret;
 
+	if (qp->ibqp.counter || qp->uncounted)
+		return -EINVAL;
 	ret = rnic_cmd_query_qp(dev, qp->qpn, &info);
 	if (ret)
 		return ret;
@@ -74,17 +80,36 @@ static int rnic_counter_bind(struct rdma_counter *counter, struct ib_qp *ibqp)
 	return ret;
 }
 
+static int rnic_qp_counter_unbind(struct rnic_dev *dev, struct rnic_qp *qp)
+{
+	if (!qp->ibqp.counter)
+		return -EINVAL;
+	rnic_qp_counter_take(dev, qp);
+	list_del(&qp->counted_entry);
+	qp->ibqp.counter = NULL;
+	return 0;
+}
+
 static int rnic_counter_unbind(struct ib_qp *ibqp)
 {
 	struct rnic_dev *dev = to_rnic_dev(ibqp->device);
-	struct rnic_qp *qp = to_rnic_qp(ibqp);
+	int ret;
 
 	mutex_lock(&dev->counter_lock);
-	rnic_qp_counter_take(dev, qp);
-	list_del(&qp->counted_entry);
-	ibqp->counter = NULL;
+	ret = rnic_qp_counter_unbind(dev, to_rnic_qp(ibqp));
 	mutex_unlock(&dev->counter_lock);
-	return 0;
+	return ret;
+}
+
+void rnic_qp_set_uncounted(struct rnic_qp *qp, bool uncounted)
+{
+	struct rnic_dev *dev = to_rnic_dev(qp->ibqp.device);
+
+	mutex_lock(&dev->counter_lock);
+	qp->uncounted = uncounted;
+	if (uncounted)
+		rnic_qp_counter_unbind(dev, qp);
+	mutex_unlock(&dev->counter_lock);
 }
 
 #ifdef RNIC_HAVE_COUNTER_BIND_PORT

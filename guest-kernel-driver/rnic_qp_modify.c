@@ -18,7 +18,11 @@
 #include "rnic_udata.h"
 #include "rnic_verbs.h"
 
-#define RNIC_FLUSH_TIMEOUT	(5 * HZ)
+/*
+ * The device refuses every change in Closing and in Terminate, which it leaves after 10
+ * seconds if the peer does not answer.
+ */
+#define RNIC_FLUSH_TIMEOUT	(15 * HZ)
 #define RNIC_CLOSE_PATIENCE	(HZ / 5)
 
 static int rnic_qp_set_state(struct rnic_qp *qp, u8 state)
@@ -99,6 +103,7 @@ static int rnic_qp_to_error(struct rnic_qp *qp)
 	}
 	rnic_qp_leave_reset(qp);
 	WRITE_ONCE(qp->flushes, true);
+	WRITE_ONCE(qp->end_seen, true);
 	return 0;
 }
 
@@ -129,6 +134,7 @@ static void rnic_qp_await_close(struct rnic_qp *qp)
 static int rnic_qp_error_to_idle(struct rnic_qp *qp)
 {
 	unsigned long deadline = jiffies + RNIC_FLUSH_TIMEOUT;
+	unsigned int pause_us = 1000;
 	int ret;
 
 	for (;;) {
@@ -138,7 +144,8 @@ static int rnic_qp_error_to_idle(struct rnic_qp *qp)
 		if ((ret != -EBUSY && ret != -EINVAL) ||
 		    time_after(jiffies, deadline))
 			return ret;
-		usleep_range(1000, 2000);
+		fsleep(pause_us);
+		pause_us = min(2 * pause_us, 100000U);
 	}
 }
 

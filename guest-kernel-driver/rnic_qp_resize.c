@@ -101,6 +101,8 @@ int rnic_qp_resize(struct rnic_qp *qp, struct ib_udata *udata)
 	if (!ret)
 		ret = rnic_qp_check_resize(dev, qp, &request);
 	if (!ret)
+		ret = rnic_udata_clear(udata, 0);
+	if (!ret)
 		ret = rnic_qp_resize_to(dev, qp, &request);
 	if (ret)
 		return ret;

@@ -249,6 +249,8 @@ static int rnic_srq_resize(struct rnic_dev *dev, struct rnic_srq *srq,
 		return -EINVAL;
 	ret = rnic_srq_read_resize(dev, srq, max_wr, udata, &request);
 	if (!ret)
+		ret = rnic_udata_clear(udata, 0);
+	if (!ret)
 		ret = rnic_queue_pin(dev, &queue, request.buf_addr,
 				     request.buf_length);
 	if (ret)

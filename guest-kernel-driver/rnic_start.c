@@ -174,7 +174,7 @@ static int rnic_hw_start(struct rnic_dev *dev)
 	return 0;
 
 err_vectors:
-	rnic_reset(dev);
+	rnic_reset_at_once(dev);
 	rnic_vectors_free(dev);
 err_admin:
 	rnic_admin_free(dev);

@@ -111,6 +111,7 @@ struct rnic_connection {
 	struct iw_cm_id *cm_id;		/* referenced, unless NONE */
 	u64 cookie;			/* what the device's events must say */
 	unsigned long since;		/* jiffies: its beginning */
+	unsigned int streamless;	/* looks in a row, see rnic_cm_check() */
 	/* See rnic_cm_queue.c. */
 	struct work_struct work;
 	struct list_head events;
@@ -140,9 +141,11 @@ struct rnic_qp {
 	bool gone;			/* from the device; with modify_lock */
 	struct ib_qp_attr set;		/* by modify_qp, see rnic_qp_query.c */
 	struct rnic_connection connection;
+	bool end_seen;			/* of its stream; a hint, without a lock */
 	/* While it is bound to a counter; with dev->counter_lock. */
 	struct list_head counted_entry;
 	u64 counted[RNIC_NUM_QP_COUNTS];	/* already added to it */
+	bool uncounted;			/* it ends: no counter may have it any more */
 	/* The kernel's only. */
 	struct rnic_wq sq;
 	struct rnic_wq rq;
@@ -251,6 +254,8 @@ struct rnic_counter {
 void rnic_qp_counters_init(struct rnic_dev *dev);
 /* All counters, with dev->counter_lock held. */
 void rnic_qp_counters_update(struct rnic_dev *dev);
+/* A QP that ends leaves its counter, and gets no other. Sleeps. */
+void rnic_qp_set_uncounted(struct rnic_qp *qp, bool uncounted);
 void rnic_counter_init(struct rdma_counter *counter);
 #ifdef RNIC_HAVE_COUNTER_BIND_PORT
 int rnic_counter_bind_qp(struct rdma_counter *counter, struct ib_qp *ibqp,
@@ -424,8 +429,8 @@ bool rnic_cq_has_qps(const struct rnic_cq *cq);
 
 /* Whether a CQE has been waiting since the last such question. */
 bool rnic_cq_waits(struct rnic_cq *cq);
-/* Whether all that the device has stored there has been polled. */
-bool rnic_cq_is_empty(struct rnic_cq *cq);
+/* Whether a CQE of the QP's queues waits there to be polled. Looks at all that waits. */
+bool rnic_cq_holds_any_of(struct rnic_cq *cq, const struct rnic_qp *qp);
 
 /* The S-RQ of a QP, if it has one, has back what completed and was not polled. */
 void rnic_cq_forget_receives(struct rnic_qp *qp);

@@ -2,9 +2,9 @@
 /*
  * kverbs_self: queue pairs that stay in ERR for so long that a driver may ask itself
  * whether the adapter has forgotten them. One has nothing left to flush: its last Send
- * was not signaled, and has succeeded. One has a CQ without room for what is flushed:
- * that is its user's mistake, which costs nobody else the adapter, and its work requests
- * end all the same.
+ * was not signaled, and has succeeded. Two have a CQ each without room for what is
+ * flushed, of receives and of Sends that are not signaled: that is their user's mistake,
+ * which costs nobody else the adapter, and their work requests end all the same.
  */
 
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
@@ -19,12 +19,18 @@
 #define LINGER_MS	20000
 #define STEP_MS		100
 
+/* A QP whose CQ is too small. */
+struct small {
+	struct ib_cq *cq;
+	struct ib_qp *qp;
+	int flushed;
+};
+
 static struct {
 	struct ib_pd *pd;
-	struct ib_cq *cq, *small_cq;
+	struct ib_cq *cq;
 	struct ib_qp *qp[2];	/* the first one sends, on cq */
-	struct ib_qp *small_qp;	/* on small_cq */
-	int flushed;		/* of small_qp */
+	struct small receiver, sender;
 } lingering;
 
 static int wrong(const char *what)
@@ -82,27 +88,39 @@ static int send_without_a_signal(void)
 	return move(lingering.qp[0], IB_QPS_ERR);
 }
 
-static int post_more_than_fits(void)
+static int post_more_receives_than_fit(void)
 {
+	struct ib_qp *qp = lingering.receiver.qp;
 	struct ib_recv_wr receive = {};
 	int i, ret;
 
-	if (lingering.small_cq->cqe >= DEPTH)
-		return wrong("the small CQ is not small");
-	ret = move(lingering.small_qp, IB_QPS_INIT);
+	ret = move(qp, IB_QPS_INIT);
 	for (i = 0; i < DEPTH && !ret; i++)
-		ret = ib_post_recv(lingering.small_qp, &receive, NULL);
-	return ret ?: move(lingering.small_qp, IB_QPS_ERR);
+		ret = ib_post_recv(qp, &receive, NULL);
+	return ret ?: move(qp, IB_QPS_ERR);
 }
 
-static int poll_small_cq(void)
+/* In ERR, as the marker of a drain: these, too, come back. */
+static int post_more_sends_than_fit(void)
+{
+	struct ib_send_wr send = { .opcode = IB_WR_SEND };
+	struct ib_qp *qp = lingering.sender.qp;
+	int i, ret;
+
+	ret = move(qp, IB_QPS_INIT) ?: move(qp, IB_QPS_ERR);
+	for (i = 0; i < DEPTH && !ret; i++)
+		ret = ib_post_send(qp, &send, NULL);
+	return ret;
+}
+
+static int poll_small(struct small *small)
 {
 	struct ib_wc wc;
 
-	while (ib_poll_cq(lingering.small_cq, 1, &wc) == 1) {
+	while (ib_poll_cq(small->cq, 1, &wc) == 1) {
 		if (wc.status != IB_WC_WR_FLUSH_ERR)
-			return wrong("a receive is not flushed");
-		lingering.flushed++;
+			return wrong("a work request is not flushed");
+		small->flushed++;
 	}
 	return 0;
 }
@@ -115,7 +133,8 @@ static int linger(void)
 	/* Longer than a CQ's event takes: it has overflowed. */
 	msleep(1000);
 	for (waited = 0; waited < LINGER_MS && !ret; waited += STEP_MS) {
-		ret = poll_small_cq();
+		ret = poll_small(&lingering.receiver) ?:
+		      poll_small(&lingering.sender);
 		msleep(STEP_MS);
 	}
 	return ret;
@@ -128,44 +147,66 @@ static int check_in_service(void)
 	if (IS_ERR(pd))
 		return wrong("the adapter is out of service");
 	ib_dealloc_pd(pd);
-	return lingering.flushed == DEPTH ? 0 :
-	       wrong("not all receives of the small CQ are flushed");
+	if (lingering.receiver.flushed != DEPTH)
+		return wrong("not all receives of a small CQ are flushed");
+	return lingering.sender.flushed == DEPTH ? 0 :
+	       wrong("not all Sends of a small CQ are flushed");
+}
+
+static void free_qp(struct ib_qp *qp)
+{
+	if (!IS_ERR_OR_NULL(qp))
+		ib_destroy_qp(qp);
+}
+
+static void free_cq(struct ib_cq *cq)
+{
+	if (!IS_ERR_OR_NULL(cq))
+		ib_destroy_cq(cq);
+}
+
+static void free_small(struct small *small)
+{
+	free_qp(small->qp);
+	free_cq(small->cq);
 }
 
 static void free_all(void)
 {
-	struct ib_qp *qps[] = {
-		lingering.qp[0], lingering.qp[1], lingering.small_qp,
-	};
-	unsigned int i;
-
-	for (i = 0; i < ARRAY_SIZE(qps); i++)
-		if (!IS_ERR_OR_NULL(qps[i]))
-			ib_destroy_qp(qps[i]);
-	if (!IS_ERR_OR_NULL(lingering.small_cq))
-		ib_destroy_cq(lingering.small_cq);
-	if (!IS_ERR_OR_NULL(lingering.cq))
-		ib_destroy_cq(lingering.cq);
+	free_small(&lingering.receiver);
+	free_small(&lingering.sender);
+	free_qp(lingering.qp[0]);
+	free_qp(lingering.qp[1]);
+	free_cq(lingering.cq);
 	ib_dealloc_pd(lingering.pd);
+}
+
+static int make_small(struct ib_device *dev, struct small *small)
+{
+	struct ib_cq_init_attr init = { .cqe = 2 };
+
+	small->cq = ib_create_cq(dev, NULL, NULL, NULL, &init);
+	if (IS_ERR(small->cq))
+		return PTR_ERR(small->cq);
+	if (small->cq->cqe >= DEPTH)
+		return wrong("a small CQ is not small");
+	small->qp = make_qp(small->cq);
+	return PTR_ERR_OR_ZERO(small->qp);
 }
 
 static int make_all(struct ib_device *dev)
 {
 	struct ib_cq_init_attr large = { .cqe = 4 * DEPTH };
-	struct ib_cq_init_attr small = { .cqe = 2 };
 
 	lingering.cq = ib_create_cq(dev, NULL, NULL, NULL, &large);
 	if (IS_ERR(lingering.cq))
 		return PTR_ERR(lingering.cq);
-	lingering.small_cq = ib_create_cq(dev, NULL, NULL, NULL, &small);
-	if (IS_ERR(lingering.small_cq))
-		return PTR_ERR(lingering.small_cq);
 	lingering.qp[0] = make_qp(lingering.cq);
 	lingering.qp[1] = make_qp(lingering.cq);
-	lingering.small_qp = make_qp(lingering.small_cq);
 	return PTR_ERR_OR_ZERO(lingering.qp[0]) ?:
 	       PTR_ERR_OR_ZERO(lingering.qp[1]) ?:
-	       PTR_ERR_OR_ZERO(lingering.small_qp);
+	       make_small(dev, &lingering.receiver) ?:
+	       make_small(dev, &lingering.sender);
 }
 
 int check_lingering(struct ib_device *dev)
@@ -176,7 +217,8 @@ int check_lingering(struct ib_device *dev)
 	if (IS_ERR(lingering.pd))
 		return PTR_ERR(lingering.pd);
 	ret = make_all(dev) ?: send_without_a_signal() ?:
-	      post_more_than_fits() ?: linger() ?: check_in_service();
+	      post_more_receives_than_fit() ?: post_more_sends_than_fit() ?:
+	      linger() ?: check_in_service();
 	free_all();
 	return ret;
 }

@@ -7,7 +7,8 @@
  *
  * Loading it does all of that; it loads if all is right. With maxima=1 it has the
  * largest queues that the adapter offers, instead; with lingering=1 queue pairs that
- * stay in ERR; with reused=1 those, and CQs, whose numbers others had.
+ * stay in ERR; with reused=1 those, and CQs, whose numbers others had; with unflushed=1
+ * one whose completion the adapter loses, once go=1 says that it does.
  */
 
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
@@ -25,6 +26,7 @@
 #include "memory.h"
 #include "posting.h"
 #include "reused.h"
+#include "unflushed.h"
 
 #define TIME_LIMIT	(60 * HZ)
 #define IMMEDIATE	0x12345678
@@ -54,6 +56,10 @@ static bool lingering;
 module_param(lingering, bool, 0);
 static bool reused;
 module_param(reused, bool, 0);
+static bool unflushed;
+module_param(unflushed, bool, 0);
+static bool go;
+module_param(go, bool, 0200);
 
 static int result = -ENODEV;	/* no adapter */
 
@@ -364,6 +370,8 @@ static int self_add(struct ib_device *dev)
 		result = check_maxima(dev);
 	else if (lingering)
 		result = check_lingering(dev);
+	else if (unflushed)
+		result = check_unflushed(dev, &go);
 	else if (reused)
 		result = check_reused(dev);
 	else
