@@ -240,6 +240,7 @@ static void rnic_connection_begin(struct rnic_qp *qp, enum rnic_cm_state state,
 	connection->since = jiffies;
 	connection->streamless = 0;
 	WRITE_ONCE(qp->end_seen, false);
+	WRITE_ONCE(qp->idle_again, false);
 }
 
 static void rnic_connection_end(struct rnic_connection *connection)

@@ -61,7 +61,8 @@ static void rnic_qp_leave_reset(struct rnic_qp *qp)
 void rnic_qp_leave_idle(struct rnic_qp *qp)
 {
 	mutex_lock(&qp->modify_lock);
-	if (!qp->gone && (rnic_qp_state_bit(qp) & BIT(RNIC_QPS_IDLE)) &&
+	if (!qp->gone && !READ_ONCE(qp->idle_again) &&
+	    (rnic_qp_state_bit(qp) & BIT(RNIC_QPS_IDLE)) &&
 	    !rnic_qp_set_state(qp, RNIC_QPS_ERROR))
 		rnic_qp_leave_reset(qp);
 	mutex_unlock(&qp->modify_lock);
@@ -87,8 +88,8 @@ static int rnic_qp_try_error(struct rnic_qp *qp)
 /*
  * Closing ends in Idle, and then rnic_qp_leave_idle() makes it Error. If it
  * ends just after it has refused to become Error, Idle does not refuse. So a second
- * refusal, or another answer, is an error of the device, and who ends the use of the QP
- * cannot go on with it.
+ * refusal, or another answer, is an error of the device. A user in the kernel, which ends
+ * the use of the QP, cannot go on with it; a process is told, and can destroy the QP.
  */
 static int rnic_qp_to_error(struct rnic_qp *qp)
 {
@@ -96,11 +97,11 @@ static int rnic_qp_to_error(struct rnic_qp *qp)
 
 	if (ret == -EINVAL)
 		ret = rnic_qp_try_error(qp);
-	if (ret) {
+	if (ret && qp->sq.ring)
 		rnic_fail(to_rnic_dev(qp->ibqp.device),
 			  "it would not take a queue pair to Error");
+	if (ret)
 		return ret;
-	}
 	rnic_qp_leave_reset(qp);
 	WRITE_ONCE(qp->flushes, true);
 	WRITE_ONCE(qp->end_seen, true);
@@ -213,6 +214,8 @@ static int rnic_qp_reset(struct rnic_qp *qp)
 		ret = rnic_qp_reset_attributes(qp);
 	if (!ret)
 		rnic_qp_forget(qp);
+	if (!ret)
+		WRITE_ONCE(qp->idle_again, true);
 	return ret;
 }
 

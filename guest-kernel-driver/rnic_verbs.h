@@ -139,6 +139,7 @@ struct rnic_qp {
 	enum ib_qp_state idle_state;	/* which of those that are Idle */
 	bool direct;			/* see rnic_qp_direct.c; with modify_lock */
 	bool gone;			/* from the device; with modify_lock */
+	bool idle_again;		/* its user put it there since it connected */
 	struct ib_qp_attr set;		/* by modify_qp, see rnic_qp_query.c */
 	struct rnic_connection connection;
 	bool end_seen;			/* of its stream; a hint, without a lock */
@@ -371,15 +372,15 @@ struct rnic_srq *rnic_srq_get(struct rnic_dev *dev, u32 srqn);
 int rnic_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		   struct ib_udata *udata);
 /*
- * Puts a QP that is in Idle in Error; one that is not, or is gone, stays as it is. Takes
- * modify_lock. Sleeps.
+ * Puts a QP that is in Idle since its connection has ended in Error; one that is not, or
+ * is gone, stays as it is. Takes modify_lock. Sleeps.
  */
 void rnic_qp_leave_idle(struct rnic_qp *qp);
 /* Whether it is in Idle or Error. */
 bool rnic_qp_has_no_stream(struct rnic_qp *qp);
 /*
- * Puts a QP in Error, from every state, unless it is gone; a device that refuses is taken
- * out of service. Takes modify_lock. Sleeps.
+ * Puts a QP in Error, from every state, unless it is gone; a device that refuses that of
+ * a QP of the kernel is taken out of service. Takes modify_lock. Sleeps.
  */
 void rnic_qp_give_up(struct rnic_qp *qp);
 

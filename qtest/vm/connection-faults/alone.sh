@@ -2,7 +2,8 @@
 #
 # What is wrong with one connection is no other's harm: a program accepts a request
 # several times; a command that the end of one needs is answered late; requests name
-# another listener.
+# another listener. A listener at any address gets a new address that the adapter refuses
+# at first, and a connection whose end the adapter does not tell ends all the same.
 
 . /usr/lib/rnic/lib.sh
 
@@ -46,6 +47,44 @@ wrong_listener() {
 	[ $accepted = 1 ] || fail "$accepted of the listeners have the request, not 1"
 }
 
+connect_to_new() {
+	rping -c -p 7174 -C 1 -a "$new" >/tmp/rping 2>&1
+}
+
+refused_address() {
+	new=192.0.2.77
+	signal refuse
+	await refusing
+	ip addr add $new/24 dev "$(interface)" ||
+		fail "cannot add an address"
+	eventually 20 connect_to_new || fail "no listener: $(cat /tmp/rping)"
+	signal refused
+	await judged-refusal
+}
+
+lost_end_is_found() {
+	dmesg | grep -q 'out of service: it has lost a connection event'
+}
+
+is_back() {
+	dmesg | grep -q 'rnic .*: back in service'
+}
+
+# Both ends wait to be told of the other's end.
+lost_end() {
+	cm-churn --server -p 7177 -n 1 >/tmp/churn-server 2>&1 &
+	churn_server=$!
+	eventually 20 serving $churn_server 7177 || fail "cm-churn does not listen"
+	signal lose-ends
+	await losing-ends
+	cm-churn -p 7177 -n 1 "$server" >/tmp/churn-client 2>&1 &
+	churn_client=$!
+	eventually 60 lost_end_is_found || fail "nobody finds out"
+	signal found
+	eventually 60 is_back || fail "the adapter does not come back"
+	wait $churn_server $churn_client
+}
+
 accept-again "$server" || fail "accept-again"
 eventually 30 nothing_left || fail "$(objects_left)"
 for port in 7174 7175 7176; do
@@ -54,6 +93,8 @@ for port in 7174 7175 7176; do
 done
 late_command
 wrong_listener
+refused_address
 pkill rping
 wait
+lost_end
 eventually 30 nothing_left || fail "$(objects_left)"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * held-close: connections to a peer that does not answer, so that QPs stay in Closing
- * and in Terminate: no change takes them out of there, but what is posted comes back.
+ * and in Terminate: no change takes them out of there, but what is posted comes back, and
+ * RESET waits until the adapter gives the peer up.
  */
 
 #include <errno.h>
@@ -16,7 +17,7 @@
 #include "by-hand.h"
 #include "common.h"
 
-#define NUMBER		3
+#define NUMBER		4
 #define RECEIVES	4
 #define SLOT		64
 
@@ -186,11 +187,26 @@ static void expect_bad_close(int end)
 		by_hand_expect_no_event(&h, ends[i].id->qp);
 }
 
-/* One closes, one terminates; one closes and posts what breaks that. */
+/* From every state, as InfiniBand's verbs have it. What has been posted is forgotten. */
+static void reset_held(int end)
+{
+	double since = now();
+	int ret = change(end, IBV_QPS_RESET, IBV_QP_STATE);
+
+	if (ret)
+		fail("from state %d to RESET: %s", IBV_QPS_SQE, strerror(ret));
+	expect_state(end, IBV_QPS_RESET, "after RESET,");
+	say("RESET has taken %.1f s", now() - since);
+}
+
+/*
+ * One closes, one terminates; one closes and posts what breaks that; one terminates and
+ * is reset.
+ */
 static void end_all(void)
 {
 	static const enum ibv_qp_state states[NUMBER] = {
-		IBV_QPS_SQD, IBV_QPS_SQE, IBV_QPS_SQD,
+		IBV_QPS_SQD, IBV_QPS_SQE, IBV_QPS_SQD, IBV_QPS_SQE,
 	};
 	int i, ret;
 
@@ -208,6 +224,7 @@ static void end_all(void)
 	expect_bad_close(2);
 	expect_flushed(ends[2].send_cq, 7, "a Send that breaks a close");
 	expect_receives(2, 1);
+	reset_held(3);
 	say("held: ok");
 }
 
@@ -230,7 +247,8 @@ static void run(const char *address, const char *port, const char *directory)
 		expect_and_ack(ends[i].channel, RDMA_CM_EVENT_DISCONNECTED);
 		if (i < 2)
 			expect_receives(i, 1);
-		expect_state(i, IBV_QPS_ERR, "at the end");
+		expect_state(i, i < 3 ? IBV_QPS_ERR : IBV_QPS_RESET,
+			     "at the end");
 		if (ibv_dereg_mr(mrs[i]))
 			fail("ibv_dereg_mr: %s", strerror(errno));
 		free_endpoint(&ends[i]);
