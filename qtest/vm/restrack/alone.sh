@@ -191,6 +191,9 @@ expect_statistic tx_octets $(($(port tx_octets) - first))
 kill $keeper
 wait $keeper
 eventually 30 nothing_left || fail "$(objects_left)"
+counted-race "$device" || fail "counted-race"
+cat "/sys/class/infiniband/$device/ports/1/hw_counters/"* >/dev/null ||
+	fail "the counters cannot be read"
 rdma statistic qp set link "$device/1" auto off || fail "for ever automatic"
 
 # sent QPN: what the device says that this QP has sent.
