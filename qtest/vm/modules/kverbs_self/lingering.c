@@ -44,6 +44,7 @@ static struct ib_qp *make_qp(struct ib_cq *cq)
 	struct ib_qp_init_attr init = {
 		.send_cq = cq,
 		.recv_cq = cq,
+		.sq_sig_type = IB_SIGNAL_REQ_WR,
 		.cap = {
 			.max_send_wr = DEPTH, .max_recv_wr = DEPTH,
 			.max_send_sge = 1, .max_recv_sge = 1,
