@@ -152,6 +152,7 @@ struct rnic_dev {
 	struct mutex listen_lock;	/* what the listeners listen on */
 	unsigned long last_listener;	/* cookie of the newest; with listen_lock */
 	bool listen_again;		/* not on all addresses that they should */
+	unsigned long listen_tried;	/* jiffies, then */
 	struct work_struct listen_work;
 	struct xarray requests;		/* by endpoint, see rnic_cm.c */
 	struct xarray named_qps;	/* by thread, see rnic_iw_get_qp() */

@@ -533,6 +533,7 @@ static void rnic_cm_peer_close(struct rnic_qp *qp)
 	if (connection->state != RNIC_CM_CONNECTED)
 		return;
 	connection->state = RNIC_CM_PEER_CLOSED;
+	WRITE_ONCE(qp->end_seen, true);
 	rnic_iw_event(connection->cm_id, IW_CM_EVENT_DISCONNECT, 0);
 }
 
@@ -674,6 +675,17 @@ void rnic_cm_qp_ends(struct rnic_qp *qp)
 	rnic_cm_set_ends(qp, true);
 }
 
+/* The end of a connection that no event has told. */
+static void rnic_cm_end_untold(struct rnic_qp *qp)
+{
+	struct rnic_connection *connection = &qp->connection;
+
+	lockdep_assert_held(&connection->lock);
+	rnic_qp_leave_idle(qp);
+	rnic_iw_event(connection->cm_id, IW_CM_EVENT_CLOSE, -ECONNRESET);
+	rnic_connection_end(connection);
+}
+
 /*
  * The events of the meantime were passed over: that the connection is made, and so
  * has to be given up, or that it has ended.
@@ -689,10 +701,7 @@ void rnic_cm_qp_stays(struct rnic_qp *qp)
 	} else if (rnic_connected(connection) &&
 		   (rnic_failed(to_rnic_dev(qp->ibqp.device)) ||
 		    rnic_qp_has_no_stream(qp))) {
-		rnic_qp_leave_idle(qp);
-		rnic_iw_event(connection->cm_id, IW_CM_EVENT_CLOSE,
-			      -ECONNRESET);
-		rnic_connection_end(connection);
+		rnic_cm_end_untold(qp);
 	}
 	mutex_unlock(&connection->lock);
 }
@@ -717,26 +726,31 @@ static bool rnic_cm_start_is_overdue(struct rnic_qp *qp)
 /* Looks, two seconds apart, before which iw_cm must have been told of an end. */
 #define RNIC_CM_END_CHECKS	5
 
-/*
- * The stream has left the QP, iw_cm has not been told, and no event waits. Only a QP that
- * looks like that costs a command.
- */
-static bool rnic_cm_end_is_overdue(struct rnic_qp *qp)
+static bool rnic_cm_is_streamless(struct rnic_qp *qp)
 {
 	struct rnic_connection *connection = &qp->connection;
-	bool overdue;
+
+	return !connection->ends && rnic_connected(connection) &&
+	       !READ_ONCE(connection->num_events) && rnic_qp_has_no_stream(qp);
+}
+
+/*
+ * The stream has left the QP, and no event says so: the device, or its queue that was
+ * full, has lost DISCONNECTED. One that comes late is of no connection any more. Only a
+ * QP that looks like that costs a command.
+ */
+static void rnic_cm_check_end(struct rnic_qp *qp)
+{
+	struct rnic_connection *connection = &qp->connection;
 
 	if (!READ_ONCE(qp->end_seen))
-		return false;
+		return;
 	mutex_lock(&connection->lock);
-	if (!connection->ends && rnic_connected(connection) &&
-	    !READ_ONCE(connection->num_events) && rnic_qp_has_no_stream(qp))
-		connection->streamless++;
-	else
+	if (!rnic_cm_is_streamless(qp))
 		connection->streamless = 0;
-	overdue = connection->streamless > RNIC_CM_END_CHECKS;
+	else if (++connection->streamless > RNIC_CM_END_CHECKS)
+		rnic_cm_end_untold(qp);
 	mutex_unlock(&connection->lock);
-	return overdue;
 }
 
 void rnic_cm_check(struct rnic_dev *dev)
@@ -748,8 +762,9 @@ void rnic_cm_check(struct rnic_dev *dev)
 		qp = rnic_qp_get(dev, qpn);
 		if (!qp)
 			continue;
-		if (rnic_cm_start_is_overdue(qp) || rnic_cm_end_is_overdue(qp))
+		if (rnic_cm_start_is_overdue(qp))
 			rnic_fail(dev, "it has lost a connection event");
+		rnic_cm_check_end(qp);
 		rnic_ref_put(&qp->ref);
 	}
 }

@@ -39,9 +39,9 @@ void rnic_cm_abandon(struct rnic_qp *qp);
 void rnic_cm_qp_ends(struct rnic_qp *qp);
 void rnic_cm_qp_stays(struct rnic_qp *qp);
 /*
- * Now and then: a device that does not tell how a connect or accept has ended, or that a
- * connection has, has failed, because iw_cm and its users wait for that event without
- * end. Sleeps.
+ * Now and then: a device that does not tell how a connect or accept has ended has
+ * failed, because iw_cm waits for that event without end. A connection whose end it does
+ * not tell is ended. Sleeps.
  */
 void rnic_cm_check(struct rnic_dev *dev);
 /* rnic_cm_abandon() for all QPs, of a device that has failed. */

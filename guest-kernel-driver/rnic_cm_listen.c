@@ -208,8 +208,13 @@ static int rnic_listen_on_any(struct rnic_dev *dev,
 	return ret;
 }
 
-static void rnic_listeners_follow(struct rnic_dev *dev)
+/* Between tries to listen where the device, or a lack of memory, has refused it. */
+#define RNIC_LISTEN_INTERVAL	(8 * HZ)
+
+static void rnic_listen_work(struct work_struct *work)
 {
+	struct rnic_dev *dev = container_of(work, struct rnic_dev,
+					    listen_work);
 	struct rnic_listener *listener;
 	unsigned long cookie;
 	bool again = false;
@@ -219,17 +224,14 @@ static void rnic_listeners_follow(struct rnic_dev *dev)
 		if (!rnic_is_wildcard(&listener->cm_id->m_local_addr) ||
 		    !rnic_listen_on_any(dev, listener, listener->backlog))
 			continue;
-		ibdev_warn_ratelimited(&dev->ibdev,
-				       "cannot listen on a new address\n");
+		if (!dev->listen_again)
+			ibdev_warn_ratelimited(&dev->ibdev,
+					       "cannot listen on a new address yet\n");
 		again = true;
 	}
+	WRITE_ONCE(dev->listen_tried, jiffies);
 	WRITE_ONCE(dev->listen_again, again);
 	mutex_unlock(&dev->listen_lock);
-}
-
-static void rnic_listen_work(struct work_struct *work)
-{
-	rnic_listeners_follow(container_of(work, struct rnic_dev, listen_work));
 }
 
 void rnic_listen_addresses_changed(struct rnic_dev *dev)
@@ -240,8 +242,10 @@ void rnic_listen_addresses_changed(struct rnic_dev *dev)
 
 void rnic_listeners_check(struct rnic_dev *dev)
 {
-	if (READ_ONCE(dev->listen_again))
-		rnic_listeners_follow(dev);
+	if (READ_ONCE(dev->listen_again) &&
+	    time_after(jiffies, READ_ONCE(dev->listen_tried) +
+				RNIC_LISTEN_INTERVAL))
+		rnic_listen_addresses_changed(dev);
 }
 
 /*

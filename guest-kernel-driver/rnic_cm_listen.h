@@ -33,7 +33,7 @@ void rnic_listen_addresses_changed(struct rnic_dev *dev);
 
 /*
  * Now and then: the listeners on any address try again what the device or the memory has
- * refused. Sleeps.
+ * refused. Any context.
  */
 void rnic_listeners_check(struct rnic_dev *dev);
 /* There will be no more calls of the former. */

@@ -25,6 +25,15 @@
  */
 #define RNIC_ERROR_CHECKS	90
 
+/* The device owes it a CQE, and none waits to be polled. */
+static bool rnic_wq_lacks_cqe(struct rnic_qp *qp, struct rnic_wq *wq,
+			      struct ib_cq *ibcq)
+{
+	return rnic_wq_owes_cqe(wq) &&
+	       !rnic_cq_holds_any_of(to_rnic_cq(ibcq), qp->qpn,
+				     READ_ONCE(wq->tag));
+}
+
 /* Whether a CQE is to come, and nothing has moved since the last look. */
 static bool rnic_qp_stands_still(struct rnic_qp *qp)
 {
@@ -36,9 +45,8 @@ static bool rnic_qp_stands_still(struct rnic_qp *qp)
 	look->sq_consumer = sq;
 	look->rq_consumer = rq;
 	return same &&
-	       (rnic_wq_owes_cqe(&qp->sq) || rnic_wq_owes_cqe(&qp->rq)) &&
-	       !rnic_cq_holds_any_of(to_rnic_cq(qp->ibqp.send_cq), qp) &&
-	       !rnic_cq_holds_any_of(to_rnic_cq(qp->ibqp.recv_cq), qp);
+	       (rnic_wq_lacks_cqe(qp, &qp->sq, qp->ibqp.send_cq) ||
+		rnic_wq_lacks_cqe(qp, &qp->rq, qp->ibqp.recv_cq));
 }
 
 static bool rnic_qp_is_in_error(struct rnic_qp *qp)

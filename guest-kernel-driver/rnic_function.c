@@ -57,8 +57,6 @@ struct rnic_function {
 	unsigned long started;		/* jiffies, of dev */
 	unsigned long delay;		/* jiffies, before the next try */
 	unsigned long next_try;		/* jiffies, if the work is pending */
-	/* Of its own: a disk behind this adapter may be what new threads wait for. */
-	struct workqueue_struct *recover_wq;
 	struct delayed_work recover_work;
 	struct notifier_block sleep_notifier;
 };
@@ -119,7 +117,7 @@ static bool rnic_function_has_failed(const struct rnic_function *function)
 static void rnic_function_try_at(struct rnic_function *function,
 				 unsigned long delay)
 {
-	mod_delayed_work(function->recover_wq, &function->recover_work, delay);
+	mod_delayed_work(system_long_wq, &function->recover_work, delay);
 }
 
 void rnic_function_failed(struct rnic_function *function)
@@ -406,17 +404,10 @@ struct rnic_function *rnic_function_create(struct pci_dev *pdev)
 	mutex_init(&function->lock);
 	rnic_failure_init(&function->failure);
 	INIT_DELAYED_WORK(&function->recover_work, rnic_recover_work);
-	function->recover_wq = alloc_workqueue("rnic-recover-%s",
-					       WQ_UNBOUND | WQ_MEM_RECLAIM, 1,
-					       pci_name(pdev));
-	if (!function->recover_wq) {
-		ret = -ENOMEM;
-		goto err_free;
-	}
 	function->devlink = rnic_devlink_create(pdev, function);
 	if (IS_ERR(function->devlink)) {
 		ret = PTR_ERR(function->devlink);
-		goto err_wq;
+		goto err_free;
 	}
 	function->sleep_notifier.notifier_call = rnic_function_sleep_event;
 	ret = register_pm_notifier(&function->sleep_notifier);
@@ -426,8 +417,6 @@ struct rnic_function *rnic_function_create(struct pci_dev *pdev)
 
 err_devlink:
 	rnic_devlink_free(function->devlink);
-err_wq:
-	destroy_workqueue(function->recover_wq);
 err_free:
 	kfree(function);
 	return ERR_PTR(ret);
@@ -440,6 +429,5 @@ void rnic_function_free(struct rnic_function *function)
 	rnic_devlink_free(function->devlink);
 	/* What has just returned in vain may have wanted another try. */
 	cancel_delayed_work_sync(&function->recover_work);
-	destroy_workqueue(function->recover_wq);
 	kfree(function);
 }

@@ -172,10 +172,10 @@ static void rnic_wc_fill(struct ib_wc *wc, struct rnic_qp *qp,
 	 * expect no Write with Immediate, which a peer may send at any time.
 	 */
 	wc->byte_len = min(le32_to_cpu(cqe->byte_len), wr->length);
-	if (wc->status != IB_WC_SUCCESS)
+	if (wc->status != IB_WC_SUCCESS) {
 		wc->vendor_err = cqe->status;
-	if (wc->status == IB_WC_WR_FLUSH_ERR)
 		WRITE_ONCE(qp->end_seen, true);
+	}
 	if (cqe->flags & RNIC_CQE_INVALIDATED) {
 		wc->wc_flags |= IB_WC_WITH_INVALIDATE;
 		wc->ex.invalidate_rkey = le32_to_cpu(cqe->stag);
@@ -344,16 +344,14 @@ bool rnic_cq_waits(struct rnic_cq *cq)
 	return still;
 }
 
-/* Of a queue as it is now: not of the QP's number before, or before RESET. */
-static bool rnic_cqe_is_of(const struct rnic_cqe *cqe, const struct rnic_qp *qp)
+/* The tag says that it is of the queue as it is now, not before RESET. */
+static bool rnic_cqe_is_of(const struct rnic_cqe *cqe, u32 qpn, u32 tag)
 {
-	u32 tag = upper_32_bits(le64_to_cpu(cqe->wr_id));
-
-	return le32_to_cpu(cqe->qpn) == qp->qpn &&
-	       (tag == READ_ONCE(qp->sq.tag) || tag == READ_ONCE(qp->rq.tag));
+	return le32_to_cpu(cqe->qpn) == qpn &&
+	       upper_32_bits(le64_to_cpu(cqe->wr_id)) == tag;
 }
 
-bool rnic_cq_holds_any_of(struct rnic_cq *cq, const struct rnic_qp *qp)
+bool rnic_cq_holds_any_of(struct rnic_cq *cq, u32 qpn, u32 tag)
 {
 	unsigned long irq_flags;
 	bool found = false;
@@ -363,7 +361,7 @@ bool rnic_cq_holds_any_of(struct rnic_cq *cq, const struct rnic_qp *qp)
 	for (i = cq->consumer; !found && i - cq->consumer < cq->depth &&
 	     rnic_cqe_valid(cq, i); i++) {
 		dma_rmb();
-		found = rnic_cqe_is_of(rnic_cqe_at(cq, i), qp);
+		found = rnic_cqe_is_of(rnic_cqe_at(cq, i), qpn, tag);
 	}
 	spin_unlock_irqrestore(&cq->lock, irq_flags);
 	return found;

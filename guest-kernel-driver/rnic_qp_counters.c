@@ -46,8 +46,8 @@ void rnic_qp_counters_update(struct rnic_dev *dev)
 }
 
 /*
- * The core asks whether the QP has a counter before it takes a lock, and may bind a QP
- * that is being destroyed.
+ * The core asks whether the QP has a counter before it takes a lock, and before Linux 6.12
+ * may bind a QP that is being destroyed. It then keeps its reference to the counter.
  */
 static int rnic_qp_counter_bind(struct rnic_dev *dev, struct rnic_qp *qp,
 				struct rdma_counter *counter)

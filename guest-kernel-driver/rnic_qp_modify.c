@@ -112,8 +112,9 @@ void rnic_qp_give_up(struct rnic_qp *qp)
 {
 	mutex_lock(&qp->modify_lock);
 	/* Else the number may be another QP's. */
-	if (!qp->gone)
-		rnic_qp_to_error(qp);
+	if (!qp->gone && rnic_qp_to_error(qp))
+		rnic_fail(to_rnic_dev(qp->ibqp.device),
+			  "it would not take a queue pair to Error");
 	mutex_unlock(&qp->modify_lock);
 }
 
@@ -139,7 +140,9 @@ static int rnic_qp_error_to_idle(struct rnic_qp *qp)
 	int ret;
 
 	for (;;) {
-		rnic_qp_to_error(qp);
+		ret = rnic_qp_to_error(qp);
+		if (ret)
+			return ret;
 		ret = rnic_qp_set_state(qp, RNIC_QPS_IDLE);
 		/* It still flushes, or it is not in Error yet. */
 		if ((ret != -EBUSY && ret != -EINVAL) ||
@@ -349,10 +352,12 @@ static int rnic_qp_change_state(struct rnic_qp *qp,
 		return rnic_qp_stay_rts(qp, attr, mask);
 	case IB_QPS_SQD:
 		/* To a program written for InfiniBand it is no close. */
+		WRITE_ONCE(qp->end_seen, true);
 		return qp->direct ? -EOPNOTSUPP :
 				    rnic_qp_set_state(qp, RNIC_QPS_CLOSING);
 	case IB_QPS_SQE:
 		/* Its stream may be there before it is in RTS. */
+		WRITE_ONCE(qp->end_seen, true);
 		return qp->direct && qp->idle_state != IB_QPS_RTS ? -EINVAL :
 		       rnic_qp_set_state(qp, RNIC_QPS_TERMINATE);
 	case IB_QPS_ERR:

@@ -8,6 +8,7 @@
 #include <linux/iopoll.h>
 
 #include "rnic.h"
+#include "rnic_cm_listen.h"
 #include "rnic_commands.h"
 #include "rnic_health.h"
 #include "rnic_ib.h"
@@ -232,6 +233,8 @@ static void rnic_interfaces_stop(struct rnic_dev *dev)
 	rnic_ib_unregister(dev);
 	/* Users in the kernel may have waited for what only a failure ends. */
 	rnic_health_unwatch(dev);
+	/* What the health work has begun. */
+	rnic_listen_stop(dev);
 	rnic_netdev_detach(dev);
 	rnic_eqs_destroy(dev);
 }

@@ -139,7 +139,7 @@ struct rnic_qp {
 	enum ib_qp_state idle_state;	/* which of those that are Idle */
 	bool direct;			/* see rnic_qp_direct.c; with modify_lock */
 	bool gone;			/* from the device; with modify_lock */
-	bool idle_again;		/* its user put it there since it connected */
+	bool idle_again;		/* its user has reset it since it connected */
 	struct ib_qp_attr set;		/* by modify_qp, see rnic_qp_query.c */
 	struct rnic_connection connection;
 	bool end_seen;			/* of its stream; a hint, without a lock */
@@ -379,8 +379,8 @@ void rnic_qp_leave_idle(struct rnic_qp *qp);
 /* Whether it is in Idle or Error. */
 bool rnic_qp_has_no_stream(struct rnic_qp *qp);
 /*
- * Puts a QP in Error, from every state, unless it is gone; a device that refuses that of
- * a QP of the kernel is taken out of service. Takes modify_lock. Sleeps.
+ * Puts a QP in Error, from every state, unless it is gone; a device that refuses is taken
+ * out of service. Takes modify_lock. Sleeps.
  */
 void rnic_qp_give_up(struct rnic_qp *qp);
 
@@ -430,8 +430,11 @@ bool rnic_cq_has_qps(const struct rnic_cq *cq);
 
 /* Whether a CQE has been waiting since the last such question. */
 bool rnic_cq_waits(struct rnic_cq *cq);
-/* Whether a CQE of the QP's queues waits there to be polled. Looks at all that waits. */
-bool rnic_cq_holds_any_of(struct rnic_cq *cq, const struct rnic_qp *qp);
+/*
+ * Whether a CQE of that QP's work queue of that tag waits there to be polled. Looks at all
+ * that waits.
+ */
+bool rnic_cq_holds_any_of(struct rnic_cq *cq, u32 qpn, u32 tag);
 
 /* The S-RQ of a QP, if it has one, has back what completed and was not polled. */
 void rnic_cq_forget_receives(struct rnic_qp *qp);
