@@ -80,6 +80,8 @@ lost_end() {
 
 accept-again "$server" || fail "accept-again"
 eventually 30 nothing_left || fail "$(objects_left)"
+# Before a command so late that the adapter is taken out of service for it.
+lost_end
 for port in 7174 7175 7176; do
 	rping -s -P -S 4096 -p $port >/tmp/server-$port 2>&1 &
 	eventually 20 serving $! $port || fail "rping does not listen on port $port"
@@ -89,5 +91,4 @@ wrong_listener
 refused_address
 pkill rping
 wait
-lost_end
 eventually 30 nothing_left || fail "$(objects_left)"
