@@ -39,3 +39,4 @@ eventually 60 is_back || fail "the adapter does not come back"
 rmmod kverbs_self || fail "kverbs_self does not go away"
 eventually 30 nothing_left || fail "$(objects_left)"
 signal over
+await judged
