@@ -289,8 +289,8 @@ static int rnic_connect_locked(struct rnic_dev *dev, struct rnic_qp *qp,
 	if (!ret)
 		ret = rnic_cmd_cm_connect(dev, &connect);
 	if (!ret)
-		rnic_connection_begin(qp, RNIC_CM_CONNECTING,
-				      cm_id, connect.cookie);
+		rnic_connection_begin(qp, RNIC_CM_CONNECTING, cm_id,
+				      connect.cookie);
 	return ret;
 }
 
@@ -330,8 +330,7 @@ static int rnic_accept_locked(struct rnic_dev *dev, struct rnic_qp *qp,
 		ret = rnic_cmd_cm_accept(dev, &accept);
 	if (ret)
 		return ret;
-	rnic_connection_begin(qp, RNIC_CM_ACCEPTING, cm_id,
-			      accept.cookie);
+	rnic_connection_begin(qp, RNIC_CM_ACCEPTING, cm_id, accept.cookie);
 	cm_id->provider_data = qp;
 	return 0;
 }

@@ -36,7 +36,10 @@ void rnic_listen_addresses_changed(struct rnic_dev *dev);
  * refused. Any context.
  */
 void rnic_listeners_check(struct rnic_dev *dev);
-/* There will be no more calls of the former. */
+/*
+ * Waits for what the two above have begun: called when no notifier calls the first one
+ * any more, and again when the health work has ended. Sleeps.
+ */
 void rnic_listen_stop(struct rnic_dev *dev);
 
 /* Operations of struct ib_device_ops. */
