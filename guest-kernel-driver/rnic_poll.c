@@ -141,20 +141,32 @@ static bool rnic_cqe_writes_immediate(const struct rnic_cqe *cqe)
 	       cqe->opcode == RNIC_SQ_WRITE_IMMEDIATE;
 }
 
-/*
- * Whether what arrived fits in what the work request has room for. A Write with
- * Immediate has no octets for the receive buffer.
- */
-static bool rnic_cqe_fits(const struct rnic_dev *dev,
-			  const struct rnic_cqe *cqe,
-			  const struct rnic_posted *wr)
+static bool rnic_cqe_immediate_fits(const struct rnic_dev *dev,
+				    const struct rnic_cqe *cqe)
 {
+	return rnic_has(dev, RNIC_FEATURE_RDMAP_EXTENSIONS) &&
+	       (cqe->flags & RNIC_CQE_IMMEDIATE);
+}
+
+/*
+ * Why the work request cannot have succeeded as the device says; NULL: it can. A Write
+ * with Immediate has no octets for the receive buffer.
+ */
+static const char *rnic_cqe_lie(const struct rnic_dev *dev,
+				const struct rnic_cqe *cqe,
+				const struct rnic_posted *wr)
+{
+	bool fits;
+
 	if (cqe->status != RNIC_WC_SUCCESS)
-		return true;
-	if (rnic_cqe_writes_immediate(cqe))
-		return rnic_has(dev, RNIC_FEATURE_RDMAP_EXTENSIONS) &&
-		       (cqe->flags & RNIC_CQE_IMMEDIATE);
-	return le32_to_cpu(cqe->byte_len) <= wr->length;
+		return NULL;
+	/* Its user may have no way to handle a completion that is no error. */
+	if (!wr->signaled)
+		return "it completed with success what is not signaled";
+	fits = rnic_cqe_writes_immediate(cqe) ?
+	       rnic_cqe_immediate_fits(dev, cqe) :
+	       le32_to_cpu(cqe->byte_len) <= wr->length;
+	return fits ? NULL : "it received more than there was room for";
 }
 
 static void rnic_wc_fill(struct ib_wc *wc, struct rnic_qp *qp,
@@ -222,6 +234,7 @@ static bool rnic_poll_one(struct rnic_poll *poll, const struct rnic_cqe *cqe,
 {
 	struct rnic_qp *qp = rnic_poll_find_qp(poll, le32_to_cpu(cqe->qpn));
 	struct rnic_posted wr;
+	const char *lie;
 
 	if (!qp || !rnic_qp_uses_cq(qp, poll->cq, cqe)) {
 		rnic_poll_no_qp(poll, cqe);
@@ -237,8 +250,9 @@ static bool rnic_poll_one(struct rnic_poll *poll, const struct rnic_cqe *cqe,
 		break;
 	}
 	rnic_wc_fill(wc, qp, cqe, &wr);
-	if (!rnic_cqe_fits(poll->dev, cqe, &wr)) {
-		rnic_fail(poll->dev, "it received more than there was room for");
+	lie = rnic_cqe_lie(poll->dev, cqe, &wr);
+	if (lie) {
+		rnic_fail(poll->dev, lie);
 		wc->status = IB_WC_FATAL_ERR;
 		wc->byte_len = 0;
 	}

@@ -6,6 +6,7 @@
 # else is outstanding; and the adapter comes back.
 
 . /usr/lib/rnic/lib.sh
+. ./lie.sh.inc
 
 # qpn: of the queue pair, from the module; empty: not yet.
 qpn() {
@@ -27,9 +28,7 @@ is_back() {
 modprobe kverbs_self unflushed=1 &
 module=$!
 eventually 30 has_qpn || fail "no queue pair"
-qpn >.signal-qpn.new
-mv .signal-qpn.new .signal-qpn
-await rule
+lie "[ $(json_rule on=completion "object=$(qpn)" do=lose times=0) ]"
 echo 1 >/sys/module/kverbs_self/parameters/go
 wait $module || fail "kverbs_self: $(dmesg | tail -n 5)"
 dmesg | grep -q 'out of service: it does not flush a queue pair' ||
@@ -38,5 +37,7 @@ dmesg | grep -q 'out of service: it does not flush a queue pair' ||
 eventually 60 is_back || fail "the adapter does not come back"
 rmmod kverbs_self || fail "kverbs_self does not go away"
 eventually 30 nothing_left || fail "$(objects_left)"
+await_lies 0
+[ "$(done_of_answer)" = 1 ] ||
+	fail "the adapter has lost $(done_of_answer) completions"
 signal over
-await judged

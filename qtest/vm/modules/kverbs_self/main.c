@@ -8,7 +8,8 @@
  * Loading it does all of that; it loads if all is right. With maxima=1 it has the
  * largest queues that the adapter offers, instead; with lingering=1 queue pairs that
  * stay in ERR; with reused=1 those, and CQs, whose numbers others had; with unflushed=1
- * one whose completion the adapter loses, once go=1 says that it does.
+ * one whose completion the adapter loses, and with unsignaled=1 one of whose Sends it
+ * says too much, once go=1 says that it does.
  */
 
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
@@ -27,6 +28,7 @@
 #include "posting.h"
 #include "reused.h"
 #include "unflushed.h"
+#include "unsignaled.h"
 
 #define TIME_LIMIT	(60 * HZ)
 #define IMMEDIATE	0x12345678
@@ -58,8 +60,8 @@ static bool reused;
 module_param(reused, bool, 0);
 static bool unflushed;
 module_param(unflushed, bool, 0);
-static bool go;
-module_param(go, bool, 0200);
+static bool unsignaled;
+module_param(unsignaled, bool, 0);
 
 static int result = -ENODEV;	/* no adapter */
 
@@ -371,7 +373,9 @@ static int self_add(struct ib_device *dev)
 	else if (lingering)
 		result = check_lingering(dev);
 	else if (unflushed)
-		result = check_unflushed(dev, &go);
+		result = check_unflushed(dev);
+	else if (unsignaled)
+		result = check_unsignaled(dev);
 	else if (reused)
 		result = check_reused(dev);
 	else

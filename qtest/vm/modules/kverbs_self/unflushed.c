@@ -11,10 +11,10 @@
 #include <rdma/ib_verbs.h>
 
 #include "connect.h"
+#include "go.h"
 #include "unflushed.h"
 
 #define MESSAGES	16	/* on their way at any time */
-#define GO_LIMIT	(60 * HZ)
 #define TIME_LIMIT	(120 * HZ)
 #define MARKER		7
 
@@ -143,18 +143,6 @@ static int poll_some(void)
 	return ret;
 }
 
-static int await_go(const bool *go)
-{
-	unsigned long deadline = jiffies + GO_LIMIT;
-
-	while (!READ_ONCE(*go)) {
-		if (time_after(jiffies, deadline))
-			return wrong("go is not set");
-		msleep(20);
-	}
-	return 0;
-}
-
 static int await_marker(void)
 {
 	unsigned long deadline = jiffies + TIME_LIMIT;
@@ -169,7 +157,7 @@ static int await_marker(void)
 	return ret;
 }
 
-int check_unflushed(struct ib_device *dev, const bool *go)
+int check_unflushed(struct ib_device *dev)
 {
 	int ret;
 
@@ -182,7 +170,7 @@ int check_unflushed(struct ib_device *dev, const bool *go)
 	ret = make_all(dev);
 	if (!ret) {
 		pr_info("unflushed: QP %u\n", unflushed.qp->qp_num);
-		ret = await_go(go) ?: start_others() ?: post_marker() ?:
+		ret = await_go() ?: start_others() ?: post_marker() ?:
 		      await_marker();
 	}
 	pr_info("unflushed: %u other completions\n", unflushed.others);

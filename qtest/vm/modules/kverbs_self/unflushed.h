@@ -9,8 +9,8 @@ struct ib_device;
 
 /*
  * 0, or an error, and the log has what is wrong. The log has the QP's number, of which
- * the adapter must lose completions from when *go is set on, without end.
+ * the adapter must lose completions from when go is set on, without end.
  */
-int check_unflushed(struct ib_device *dev, const bool *go);
+int check_unflushed(struct ib_device *dev);
 
 #endif
