@@ -435,6 +435,63 @@ static void test_flood(void)
     g_free(c);
 }
 
+/* The event of a Send comes without end, and some of it has been taken. */
+static Connection *flooded(const char *rules)
+{
+    Connection *c = connection_new(&(ConnectionOptions) {
+        .properties = NAMED ",event-hold-us=0" });
+    unsigned count = 2 * c->r->comp_eq.depth;
+    struct rnic_ceqe event;
+
+    fault_set(c->r, rules);
+    rnic_cq_arm(c->r, &c->send_cq, RNIC_ARM_NEXT);
+    connection_post(c, RNIC_SQ_SEND, 1, 0, LENGTH);
+    while (count--) {
+        rnic_eq_wait(c->r, &c->r->comp_eq, &event);
+    }
+    return c;
+}
+
+/* What is in the queue is the rest, although there is room for more. */
+static void expect_rest_of_flood(Rnic *r)
+{
+    unsigned rest = r->comp_eq.depth;
+    struct rnic_ceqe event;
+
+    while (rest && rnic_eq_poll(r, &r->comp_eq, &event)) {
+        rest--;
+    }
+    rnic_settle_fast(r);
+    g_assert_false(rnic_eq_poll(r, &r->comp_eq, &event));
+}
+
+static void test_flood_fatal(void)
+{
+    Connection *c = flooded("{ 'on': 'completion-event', 'do': 'flood' }, "
+                            "{ 'on': 'admin', 'do': 'fatal' }");
+    Rnic *r = c->r;
+
+    submit_nop(r);
+    RNIC_UNTIL(r, rnic_read32(r, RNIC_REG_STATUS) & RNIC_STATUS_FATAL);
+    expect_rest_of_flood(r);
+    wire_close(g_steal_pointer(&c->peer));
+    rnic_quit(r);
+    g_free(c);
+}
+
+static void test_flood_stopped(void)
+{
+    Connection *c = flooded("{ 'on': 'completion-event', 'do': 'flood' }");
+
+    qtest_qmp_assert_success(c->r->qts, "{ 'execute': 'stop' }");
+    expect_rest_of_flood(c->r);
+    qtest_qmp_assert_success(c->r->qts, "{ 'execute': 'cont' }");
+    expect_rest_of_flood(c->r);
+    rnic_expect_cqe(c->r, &c->send_cq, 1, RNIC_WC_SUCCESS);
+    g_assert_cmpint(events_of_a_send(c, 2), ==, 1);
+    connection_free(c);
+}
+
 /* The peer's reset is the event; @rule is done to it. */
 static Connection *peer_resets(const char *rule)
 {
@@ -642,6 +699,8 @@ int main(int argc, char **argv)
     qtest_add_func("rnic/fault/completion", test_completion);
     qtest_add_func("rnic/fault/completion-event", test_completion_event);
     qtest_add_func("rnic/fault/flood", test_flood);
+    qtest_add_func("rnic/fault/flood-fatal", test_flood_fatal);
+    qtest_add_func("rnic/fault/flood-stopped", test_flood_stopped);
     qtest_add_func("rnic/fault/async-event", test_async_event);
     qtest_add_func("rnic/fault/connection-event", test_connection_event);
     qtest_add_func("rnic/fault/interrupt", test_interrupt);
