@@ -145,7 +145,8 @@ static bool rnic_cqe_immediate_fits(const struct rnic_dev *dev,
 				    const struct rnic_cqe *cqe)
 {
 	return rnic_has(dev, RNIC_FEATURE_RDMAP_EXTENSIONS) &&
-	       (cqe->flags & RNIC_CQE_IMMEDIATE);
+	       (cqe->flags & RNIC_CQE_IMMEDIATE) &&
+	       !(cqe->flags & RNIC_CQE_INVALIDATED);
 }
 
 /*
@@ -169,6 +170,19 @@ static const char *rnic_cqe_lie(const struct rnic_dev *dev,
 	return fits ? NULL : "it received more than there was room for";
 }
 
+/* What a message carries besides octets. */
+static void rnic_wc_fill_arrived(struct ib_wc *wc, const struct rnic_cqe *cqe)
+{
+	if (cqe->flags & RNIC_CQE_INVALIDATED) {
+		wc->wc_flags |= IB_WC_WITH_INVALIDATE;
+		wc->ex.invalidate_rkey = le32_to_cpu(cqe->stag);
+	} else if (cqe->flags & RNIC_CQE_IMMEDIATE) {
+		/* Octets, as the peer's program gave them. */
+		wc->wc_flags |= IB_WC_WITH_IMM;
+		wc->ex.imm_data = (__force __be32)cqe->imm;
+	}
+}
+
 static void rnic_wc_fill(struct ib_wc *wc, struct rnic_qp *qp,
 			 const struct rnic_cqe *cqe,
 			 const struct rnic_posted *wr)
@@ -187,14 +201,8 @@ static void rnic_wc_fill(struct ib_wc *wc, struct rnic_qp *qp,
 	if (wc->status != IB_WC_SUCCESS) {
 		wc->vendor_err = cqe->status;
 		WRITE_ONCE(qp->end_seen, true);
-	}
-	if (cqe->flags & RNIC_CQE_INVALIDATED) {
-		wc->wc_flags |= IB_WC_WITH_INVALIDATE;
-		wc->ex.invalidate_rkey = le32_to_cpu(cqe->stag);
-	} else if (cqe->flags & RNIC_CQE_IMMEDIATE) {
-		/* Octets, as the peer's program gave them. */
-		wc->wc_flags |= IB_WC_WITH_IMM;
-		wc->ex.imm_data = (__force __be32)cqe->imm;
+	} else if (cqe->flags & RNIC_CQE_RECEIVE) {
+		rnic_wc_fill_arrived(wc, cqe);
 	}
 }
 
@@ -255,6 +263,7 @@ static bool rnic_poll_one(struct rnic_poll *poll, const struct rnic_cqe *cqe,
 		rnic_fail(poll->dev, lie);
 		wc->status = IB_WC_FATAL_ERR;
 		wc->byte_len = 0;
+		wc->wc_flags = 0;
 	}
 	return true;
 }

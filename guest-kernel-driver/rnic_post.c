@@ -336,10 +336,10 @@ static int rnic_post_one_send(struct rnic_qp *qp, const struct ib_send_wr *wr)
 	posted.length = rnic_sges_length(wr->sg_list, wr->num_sge);
 	posted.units = wqe.head.units;
 	posted.opcode = rnic_wc_opcodes[wr->opcode];
-	/* What is posted in ERR never succeeds, so it has a CQE in any case. */
 	posted.signaled = (qp->enables & RNIC_QP_SIGNAL_ALL) ||
-			  (wr->send_flags & IB_SEND_SIGNALED) ||
-			  READ_ONCE(qp->flushes);
+			  (wr->send_flags & IB_SEND_SIGNALED);
+	/* What is posted in ERR never succeeds, so it has a CQE in any case. */
+	posted.owes_cqe = posted.signaled || READ_ONCE(qp->flushes);
 	wqe.head.wr_id = cpu_to_le64(rnic_wq_post(sq, &posted));
 	rnic_wqe_copy(&wqe, 0, &wqe.head, sizeof(wqe.head));
 	return 0;
@@ -434,6 +434,7 @@ static int rnic_post_one_recv(struct rnic_wq *rq, bool srq,
 		.units = 1,
 		.opcode = IB_WC_RECV,
 		.signaled = true,
+		.owes_cqe = true,
 	};
 	struct rnic_rq_wqe *wqe;
 

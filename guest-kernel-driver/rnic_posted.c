@@ -105,7 +105,7 @@ static enum rnic_claim rnic_posted_find(const struct rnic_wq *wq,
 							  RNIC_CLAIM_FALSE;
 }
 
-/* Nothing from the consumer index to end is signaled. */
+/* Nothing from the consumer index to end owes a CQE. */
 static bool rnic_wq_is_silent(const struct rnic_wq *wq, u32 end)
 {
 	u32 index = wq->consumer;
@@ -113,7 +113,7 @@ static bool rnic_wq_is_silent(const struct rnic_wq *wq, u32 end)
 	while (index != end) {
 		const struct rnic_posted *posted = rnic_posted_at(wq, index);
 
-		if (posted->signaled)
+		if (posted->owes_cqe)
 			return false;
 		index += posted->units;
 	}

@@ -18,7 +18,8 @@ struct rnic_posted {
 	u32 next_free;		/* S-RQ: while it is free */
 	u8 units;		/* of the ring; 0: nothing is outstanding here */
 	u8 opcode;		/* enum ib_wc_opcode */
-	bool signaled;		/* a CQE tells of its end, also of success */
+	bool signaled;		/* a CQE tells of success, too */
+	bool owes_cqe;		/* a CQE tells of its end, whatever that is */
 };
 
 /* One of the kernel's work queues; sq counts units, rq and S-RQ WQEs. */
@@ -79,7 +80,7 @@ static inline bool rnic_wq_is_busy(const struct rnic_wq *wq)
 }
 
 /*
- * Whether a CQE is still to come: what is not signaled may have succeeded without one.
+ * Whether a CQE is still to come. What owes none may have succeeded without one.
  * Takes the lock.
  */
 bool rnic_wq_owes_cqe(struct rnic_wq *wq);

@@ -178,10 +178,10 @@ static void rnic_qp_leave_error(struct rnic_qp *qp)
 /* What RESET makes of the driver's part. */
 static void rnic_qp_forget(struct rnic_qp *qp)
 {
+	rnic_qp_leave_error(qp);
 	rnic_qp_forget_posted(qp);
 	rnic_qp_forget_attributes(qp);
 	WRITE_ONCE(qp->idle_state, IB_QPS_RESET);
-	rnic_qp_leave_error(qp);
 	qp->direct = false;
 }
 
@@ -316,18 +316,25 @@ static int rnic_qp_prepare(struct rnic_qp *qp, const struct ib_qp_attr *attr,
 		.mask = RNIC_QP_MODIFY_STATE,
 		.state = RNIC_QPS_IDLE,
 	};
+	bool flushes = READ_ONCE(qp->flushes);
 	int ret;
 
 	if (qp->direct)
 		return -EINVAL;
+	/* What is posted as soon as the device is in Idle may succeed. */
+	WRITE_ONCE(qp->flushes, false);
 	rnic_qp_add_attributes(qp, attr, mask, &change);
 	ret = rnic_cmd_modify_qp(to_rnic_dev(qp->ibqp.device), qp->qpn,
 				 &change);
-	if (!ret) {
-		WRITE_ONCE(qp->idle_state, attr->qp_state);
-		rnic_qp_leave_error(qp);
+	if (ret) {
+		WRITE_ONCE(qp->flushes, flushes);
+		return ret;
 	}
-	return ret;
+	WRITE_ONCE(qp->idle_state, attr->qp_state);
+	rnic_qp_leave_error(qp);
+	if (flushes)
+		WRITE_ONCE(qp->idle_again, true);
+	return 0;
 }
 
 /* To RTS only iw_cm takes a QP; so in RTS that is no change. */

@@ -139,7 +139,7 @@ struct rnic_qp {
 	enum ib_qp_state idle_state;	/* which of those that are Idle */
 	bool direct;			/* see rnic_qp_direct.c; with modify_lock */
 	bool gone;			/* from the device; with modify_lock */
-	bool idle_again;		/* its user has reset it since it connected */
+	bool idle_again;		/* by its user's will, since it connected */
 	struct ib_qp_attr set;		/* by modify_qp, see rnic_qp_query.c */
 	struct rnic_connection connection;
 	bool end_seen;			/* of its stream; a hint, without a lock */

@@ -9,7 +9,7 @@
  * largest queues that the adapter offers, instead; with lingering=1 queue pairs that
  * stay in ERR; with reused=1 those, and CQs, whose numbers others had; with unflushed=1
  * one whose completion the adapter loses, and with unsignaled=1 one of whose Sends it
- * says too much, once go=1 says that it does.
+ * says too much (with in_error=1: in ERR), once go=1 says that it does.
  */
 
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
@@ -62,8 +62,10 @@ static bool unflushed;
 module_param(unflushed, bool, 0);
 static bool unsignaled;
 module_param(unsignaled, bool, 0);
+static bool in_error;
+module_param(in_error, bool, 0);
 
-static int result = -ENODEV;	/* no adapter */
+static int result = -ENODEV;	/* of the first adapter; no adapter */
 
 /*
  * ------------------------------------------------------------- posting
@@ -368,6 +370,9 @@ static int check_device(struct ib_device *dev)
 
 static int self_add(struct ib_device *dev)
 {
+	/* The adapter is back: it was taken out of service. */
+	if (result != -ENODEV)
+		return 0;
 	if (maxima)
 		result = check_maxima(dev);
 	else if (lingering)
@@ -375,7 +380,7 @@ static int self_add(struct ib_device *dev)
 	else if (unflushed)
 		result = check_unflushed(dev);
 	else if (unsignaled)
-		result = check_unsignaled(dev);
+		result = check_unsignaled(dev, in_error);
 	else if (reused)
 		result = check_reused(dev);
 	else

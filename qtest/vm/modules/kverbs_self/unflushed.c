@@ -161,9 +161,6 @@ int check_unflushed(struct ib_device *dev)
 {
 	int ret;
 
-	/* The adapter is back. */
-	if (unflushed.flushed)
-		return 0;
 	unflushed.pd = ib_alloc_pd(dev, 0);
 	if (IS_ERR(unflushed.pd))
 		return PTR_ERR(unflushed.pd);

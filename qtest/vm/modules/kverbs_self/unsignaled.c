@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * kverbs_self: a Send that is not signaled, of which the adapter says that it has
- * succeeded, and the signaled one behind it, whose completion this was. The driver does
- * not believe it: the first one fails, and the second one is flushed.
+ * succeeded. In RTS the completion was that of a signaled one behind it, which is flushed;
+ * in ERR it was flushed itself. The driver does not believe it: it has failed.
  */
 
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
@@ -21,7 +21,6 @@ static struct {
 	struct ib_pd *pd;
 	struct ib_cq *send_cq, *recv_cq;
 	struct ib_qp *from, *to;
-	bool done;
 } unsignaled;
 
 static int wrong(const char *what)
@@ -105,24 +104,32 @@ static int expect(u64 wr_id, enum ib_wc_status status)
 	return -EIO;
 }
 
-int check_unsignaled(struct ib_device *dev)
+static int send_in_rts(void)
+{
+	return send(1, 0) ?: send(2, IB_SEND_SIGNALED) ?:
+	       expect(1, IB_WC_FATAL_ERR) ?: expect(2, IB_WC_WR_FLUSH_ERR);
+}
+
+static int send_in_error(void)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
+
+	return ib_modify_qp(unsignaled.from, &attr, IB_QP_STATE) ?:
+	       send(1, 0) ?: expect(1, IB_WC_FATAL_ERR);
+}
+
+int check_unsignaled(struct ib_device *dev, bool in_error)
 {
 	int ret;
 
-	/* The adapter is back. */
-	if (unsignaled.done)
-		return 0;
-	unsignaled.done = true;
 	unsignaled.pd = ib_alloc_pd(dev, 0);
 	if (IS_ERR(unsignaled.pd))
 		return PTR_ERR(unsignaled.pd);
 	ret = make_all(dev);
 	if (!ret) {
 		pr_info("unsignaled: QP %u\n", unsignaled.from->qp_num);
-		ret = await_go() ?: send(1, 0) ?:
-		      send(2, IB_SEND_SIGNALED) ?:
-		      expect(1, IB_WC_FATAL_ERR) ?:
-		      expect(2, IB_WC_WR_FLUSH_ERR);
+		ret = await_go() ?:
+		      (in_error ? send_in_error() : send_in_rts());
 	}
 	free_all();
 	return ret;
