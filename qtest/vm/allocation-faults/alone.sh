@@ -9,8 +9,8 @@
 . ./faults.sh.inc
 
 # each_allocation STEP CHECK COMMAND...: until COMMAND makes no more of them. With
-# growing steps, as many are alike: each of the first FINENESS, every second one of
-# the next FINENESS, and so on. CHECK STATUS says whether all is as it should be after
+# growing steps, as many are alike: each of the first $fineness, every second one of
+# the next $fineness, and so on. CHECK STATUS says whether all is as it should be after
 # a fault.
 each_allocation() {
 	step=$1
@@ -35,7 +35,7 @@ each_allocation() {
 		}
 		tried=$((tried + 1))
 		last=$nth
-		nth=$((nth + 1 + nth / FINENESS))
+		nth=$((nth + 1 + nth / fineness))
 	done
 	[ $status -eq 0 ] || { cat /tmp/output; fail "$step without a fault: $status"; }
 	[ $tried -gt 0 ] || fail "$step: no allocation"
@@ -156,6 +156,7 @@ modprobe ib_uverbs rdma_ucm
 echo 2 >/proc/sys/vm/nr_hugepages
 prepare_faults
 
+fineness=${FINENESS:-10}
 if wanted probe; then
 	unbind
 	each_allocation probe check_probe bind
@@ -165,6 +166,8 @@ if wanted reset; then
 	each_allocation reset check_reset reset
 	has_rdma_device || fail "no RDMA device after the resets"
 fi
+# A process takes long to start on a debug kernel.
+fineness=${FINENESS:-3}
 programs | while read -r program arguments; do
 	wanted "$program" || continue
 	# shellcheck disable=SC2086 # words
