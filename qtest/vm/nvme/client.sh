@@ -68,16 +68,18 @@ for size in 4096 1M; do
 		fail "read something else, with blocks of $size"
 done
 say "read at $(now)"
-# The core decides by rates, which must rise and fall.
+# The core decides by rates, which must rise and fall. It counts whole completions in a
+# millisecond: a debug kernel has less than one, and nothing changes.
 rounds=0
-until [ "$(moderated)" -gt 0 ] || [ $rounds -eq 20 ]; do
+until [ "$(moderated)" -gt 0 ] || [ "$RNIC_KERNEL" = debug ] || [ $rounds -eq 20 ]; do
 	write_all
 	dd if=$disk bs=4096 count=500 iflag=direct of=/dev/null status=none || fail "reading"
 	rounds=$((rounds + 1))
 done
 say "moderation changed $(moderated) times, after $rounds more rounds"
 tail -n 3 /sys/kernel/tracing/trace
-[ "$(moderated)" -gt 0 ] || fail "the core has not changed the moderation"
+[ "$(moderated)" -gt 0 ] || [ "$RNIC_KERNEL" = debug ] ||
+	fail "the core has not changed the moderation"
 echo 0 >$moderation
 await compared
 echo 1 >/sys/class/nvme/nvme0/delete_controller
