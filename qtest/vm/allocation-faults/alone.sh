@@ -95,7 +95,8 @@ run() {
 	exec "$@" </dev/null
 }
 
-# programs: each one that makes objects of some kind, with what keeps it short.
+# programs: each one that makes objects of some kind, with what keeps it short. Regions of
+# a process's own memory are in most of them.
 programs() {
 	cat <<-END
 	attributes-self $self
@@ -103,7 +104,7 @@ programs() {
 	domains-self $self
 	memory-self --no-keys $self
 	post-self $self
-	region-self --size 2M $self
+	region-self --kind dma-buf --size 2M --number 2 $self
 	rereg-self --number 1 $self
 	resize-self --number 1 $self
 	resize-self --srq --number 1 $self
@@ -152,8 +153,6 @@ unbound=$function
 interfaces=/sys/bus/pci/devices/$function/net
 rdma=/sys/bus/pci/devices/$function/infiniband
 modprobe ib_uverbs rdma_ucm
-# For region-self.
-echo 2 >/proc/sys/vm/nr_hugepages
 prepare_faults
 
 fineness=${FINENESS:-10}
