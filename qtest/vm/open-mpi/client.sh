@@ -20,7 +20,7 @@ await listening
 sent=$(counter "$device" tx_octets)
 [ -z "$RNIC_CHECKED_PROVIDER" ] || checked="--mca memory ^patcher -x FI_MR_CACHE_MONITOR=disabled"
 # shellcheck disable=SC2086
-timeout -k 5 $((120 * RNIC_PATIENCE)) mpirun --allow-run-as-root --host client:1,server:1 -np 2 \
+timeout -k 5 $((300 * RNIC_PATIENCE)) mpirun --allow-run-as-root --host client:1,server:1 -np 2 \
 	--prtemca plm_ssh_agent /mnt/run/agent --mca pml cm --mca mtl ofi \
 	--mca mtl_ofi_provider_include "verbs;ofi_rxm" --mca btl self \
 	${checked-} -x UCX_MEM_MMAP_HOOK_MODE=none python3 /mnt/run/every-value.py $steps >/tmp/out 2>&1 || {
