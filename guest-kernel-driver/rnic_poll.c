@@ -141,8 +141,8 @@ static bool rnic_cqe_writes_immediate(const struct rnic_cqe *cqe)
 	       cqe->opcode == RNIC_SQ_WRITE_IMMEDIATE;
 }
 
-static bool rnic_cqe_immediate_fits(const struct rnic_dev *dev,
-				    const struct rnic_cqe *cqe)
+static bool rnic_cqe_has_immediate(const struct rnic_dev *dev,
+				   const struct rnic_cqe *cqe)
 {
 	return rnic_has(dev, RNIC_FEATURE_RDMAP_EXTENSIONS) &&
 	       (cqe->flags & RNIC_CQE_IMMEDIATE) &&
@@ -157,17 +157,16 @@ static const char *rnic_cqe_lie(const struct rnic_dev *dev,
 				const struct rnic_cqe *cqe,
 				const struct rnic_posted *wr)
 {
-	bool fits;
-
 	if (cqe->status != RNIC_WC_SUCCESS)
 		return NULL;
 	/* Its user may have no way to handle a completion that is no error. */
 	if (!wr->signaled)
 		return "it completed with success what is not signaled";
-	fits = rnic_cqe_writes_immediate(cqe) ?
-	       rnic_cqe_immediate_fits(dev, cqe) :
-	       le32_to_cpu(cqe->byte_len) <= wr->length;
-	return fits ? NULL : "it received more than there was room for";
+	if (rnic_cqe_writes_immediate(cqe))
+		return rnic_cqe_has_immediate(dev, cqe) ? NULL :
+		       "it received a Write with Immediate that has none";
+	return le32_to_cpu(cqe->byte_len) <= wr->length ? NULL :
+	       "it received more than there was room for";
 }
 
 /* What a message carries besides octets. */

@@ -16,10 +16,6 @@ has_qpn() {
 	[ -n "$(qpn)" ]
 }
 
-is_back() {
-	log | grep -q 'rnic .*: back in service'
-}
-
 # check NAME PARAMETERS FORGERY: words of the module, and of the rule.
 check() {
 	begin_log "$1"
@@ -35,7 +31,7 @@ check() {
 	[ "$(done_of_answer)" = 1 ] || fail "$1: the adapter has not lied"
 	log | grep -q 'out of service: it completed with success what is not signaled' ||
 		fail "$1: the driver has not found out: $(log)"
-	eventually 60 is_back || fail "$1: the adapter does not come back"
+	eventually 60 in_service || fail "$1: the adapter does not come back"
 	rmmod kverbs_self || fail "$1: kverbs_self does not go away"
 }
 
