@@ -30,6 +30,8 @@ FIRST_LINE = re.compile("|".join((
     r"kmemleak: (Cannot|Unable|Kernel memory leak detector disabled)")))
 SANITIZER = re.compile(r"ERROR: AddressSanitizer")
 TIME = re.compile(r"^\[[ \d.]+\](?:\[[ TC\d]+\])? ?")
+# A frame that the unwinder found on the stack, but not on the way of the calls.
+GUESSED_FRAME = re.compile(r"^ *\? .*\n?", re.MULTILINE)
 LONGEST = 100   # lines of a report that are kept
 HEAD = 4        # lines at its beginning that may look like another's
 
@@ -63,10 +65,14 @@ def split(text):
 
 
 def of(guest):
-    """The reports of GUEST's kernel that are not reviewed."""
+    """
+    The reports of GUEST's kernel that are not reviewed. Frames of earlier calls, which
+    still lie on the stack, are not what a report is about.
+    """
     known = reviewed(guest.run.options.dir)
     return [report for report in split(guest.kernel_text())
-            if not any(pattern.search(report) for pattern in known)]
+            if not any(pattern.search(GUESSED_FRAME.sub("", report))
+                       for pattern in known)]
 
 
 def _texts_of_programs(guest):
