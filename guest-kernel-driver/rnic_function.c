@@ -34,8 +34,8 @@
 
 #define RNIC_FIRST_DELAY	(HZ / 10)
 #define RNIC_LONGEST_DELAY	(20 * HZ)
-/* For users of a device that has failed. */
-#define RNIC_USERS_PATIENCE	(4 * HZ)
+/* For users of a device that has failed. A kernel that checks itself is slow. */
+#define RNIC_USERS_PATIENCE	(IS_ENABLED(CONFIG_KASAN) ? 24 * HZ : 4 * HZ)
 /* For a thread that is at the device when the machine goes down. */
 #define RNIC_SHUTDOWN_PATIENCE	(10 * HZ)
 /* A device that has worked for so long begins with the first delay again. */

@@ -53,9 +53,9 @@ rounds_of() {
 	cat "/tmp/rounds-$1" 2>/dev/null || echo 0
 }
 
-# goes_on KIND ROUNDS: two rounds more are at least one from beginning to end.
-goes_on() {
-	[ "$(rounds_of "$1")" -ge $(($2 + 2)) ]
+# goes_on_or_ends KIND ROUNDS: two rounds more are at least one from beginning to end.
+goes_on_or_ends() {
+	[ -e "/tmp/wrong-$1" ] || [ "$(rounds_of "$1")" -ge $(($2 + 2)) ]
 }
 
 use_adapter() {
@@ -78,7 +78,7 @@ tell() {
 all_go_on() {
 	for kind in $kinds; do
 		before=$(rounds_of "$kind")
-		eventually 30 goes_on "$kind" "$before" || tell "$kind"
+		eventually 30 goes_on_or_ends "$kind" "$before" || tell "$kind"
 		[ ! -e "/tmp/wrong-$kind" ] || tell "$kind"
 	done
 	say "$step: all go on at $(now)"
