@@ -138,8 +138,8 @@ static void rnic_function_try_later(struct rnic_function *function)
 
 /*
  * Users in the kernel learn from their flushed work requests that the device has
- * failed, and let go. nvme-rdma, for one, then connects anew, whereas it gives a
- * controller up for good whose device goes before that.
+ * failed, and let go, of their PD last. nvme-rdma, for one, then connects anew, whereas
+ * it gives a controller up for good whose device goes before that.
  */
 static bool rnic_function_has_users(struct rnic_function *function)
 {
@@ -147,7 +147,7 @@ static bool rnic_function_has_users(struct rnic_function *function)
 
 	mutex_lock(&function->lock);
 	found = rnic_function_has_failed(function) &&
-		rnic_qps_of_kernel(function->dev);
+		atomic_read(&function->dev->kernel_pds);
 	mutex_unlock(&function->lock);
 	return found;
 }

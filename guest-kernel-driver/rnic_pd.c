@@ -11,10 +11,13 @@
 
 int rnic_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 {
+	struct rnic_dev *dev = to_rnic_dev(ibpd->device);
 	int ret = rnic_udata_none(udata);
 
-	return ret ?: rnic_cmd_alloc_pd(to_rnic_dev(ibpd->device),
-					&to_rnic_pd(ibpd)->pdn);
+	ret = ret ?: rnic_cmd_alloc_pd(dev, &to_rnic_pd(ibpd)->pdn);
+	if (!ret && !udata)
+		atomic_inc(&dev->kernel_pds);
+	return ret;
 }
 
 int rnic_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
@@ -23,5 +26,7 @@ int rnic_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 
 	if (rnic_cmd_dealloc_pd(dev, to_rnic_pd(ibpd)->pdn))
 		rnic_fail(dev, "it would not deallocate a protection domain");
+	if (!udata)
+		atomic_dec(&dev->kernel_pds);
 	return 0;
 }

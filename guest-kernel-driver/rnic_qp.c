@@ -28,24 +28,6 @@ struct rnic_qp *rnic_qp_get(struct rnic_dev *dev, u32 qpn)
 	return qp;
 }
 
-bool rnic_qps_of_kernel(struct rnic_dev *dev)
-{
-	struct rnic_qp *entry, *qp;
-	unsigned long qpn;
-	bool found = false;
-
-	xa_for_each(&dev->qps, qpn, entry) {
-		qp = rnic_qp_get(dev, qpn);
-		if (!qp)
-			continue;
-		found = rdma_is_kernel_res(&qp->ibqp.res);
-		rnic_ref_put(&qp->ref);
-		if (found)
-			break;
-	}
-	return found;
-}
-
 static int rnic_qp_check_attr(struct rnic_dev *dev,
 			      const struct ib_qp_init_attr *attr)
 {

@@ -350,8 +350,6 @@ int rnic_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr,
 int rnic_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata);
 /* With a reference, or NULL. */
 struct rnic_qp *rnic_qp_get(struct rnic_dev *dev, u32 qpn);
-/* Are there any of users in the kernel? May sleep. */
-bool rnic_qps_of_kernel(struct rnic_dev *dev);
 /* Nothing that was posted is outstanding any more, or will complete. */
 void rnic_qp_forget_posted(struct rnic_qp *qp);
 

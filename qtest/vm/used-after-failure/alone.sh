@@ -4,8 +4,9 @@
 # by a fault of the adapter, once because the driver is taken off it. A user in the
 # kernel that asks a failed adapter for objects and a connection is told ENETDOWN: the
 # kernel's RPC tries again after that, and gives up after EIO. What it has posted comes
-# back flushed, and its queue pairs end as those of an adapter that works. What a program
-# takes back while its adapter fails is not written to any more.
+# back flushed, and its queue pairs end as those of an adapter that works. The driver
+# waits until the user has let go, of all that it has. What a program takes back while its
+# adapter fails is not written to any more.
 
 . /usr/lib/rnic/lib.sh
 
@@ -56,8 +57,8 @@ after() {
 	eventually 30 has_rdma_device || fail "no RDMA device after $1"
 }
 
-has_asked() {
-	dmesg | grep -q 'kverbs_failed: asked'
+has_let_go() {
+	dmesg | grep -q 'kverbs_failed: let go'
 }
 
 # is_answered CALL
@@ -72,12 +73,14 @@ kernel_asks() {
 	modprobe kverbs_failed peer="$(address_of alone)" ||
 		fail "kverbs_failed: $(dmesg | tail -n 5)"
 	fail_adapter kernel
-	eventually 10 has_asked || fail "kverbs_failed has not asked"
+	eventually 10 has_let_go || fail "kverbs_failed has not let go"
 	for call in ib_alloc_pd ib_alloc_cq ib_create_qp ib_alloc_mr rdma_connect; do
 		is_answered $call
 	done
 	dmesg | grep -q 'kverbs_failed: flushed: all' ||
 		fail "not all is flushed: $(dmesg | grep kverbs_failed)"
+	dmesg | grep -q 'kverbs_failed: let go: in time' ||
+		fail "the driver does not wait until its user has let go"
 	rmmod kverbs_failed || fail "kverbs_failed does not go away"
 }
 

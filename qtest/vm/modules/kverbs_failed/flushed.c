@@ -132,6 +132,7 @@ void flushed_end(void)
 		ib_destroy_qp(flushed.qp);
 	if (!IS_ERR_OR_NULL(flushed.cq))
 		ib_free_cq(flushed.cq);
+	memset(&flushed, 0, sizeof(flushed));
 }
 
 /*

@@ -7,11 +7,13 @@
  *
  * Loading it makes QPs on the first adapter and resolves peer=A.B.C.D. It asks when
  * the adapter reports DEVICE_FATAL; the log has each answer. What has been posted before
- * is looked at then, too: flushed.c.
+ * is looked at then, too: flushed.c. It lets go of the adapter slowly, the queue pairs
+ * first and the PD last, as nvme-rdma does: the log has whether the driver awaits it.
  */
 
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
+#include <linux/delay.h>
 #include <linux/inet.h>
 #include <linux/module.h>
 #include <rdma/ib_verbs.h>
@@ -20,6 +22,7 @@
 #include "flushed.h"
 
 #define TIME_LIMIT	(10 * HZ)
+#define LET_GO_MS	500
 
 static char *peer = "";
 module_param(peer, charp, 0);
@@ -34,7 +37,41 @@ static struct owner {
 	struct completion step;		/* the rdma_cm event that was waited for */
 	enum rdma_cm_event_type came;
 	int result;
+	bool going;			/* the adapter */
 } owner;
+
+/*
+ * ------------------------------------------------------------- how it lets go
+ */
+static void free_queue_pairs(void)
+{
+	flushed_end();
+	if (!IS_ERR_OR_NULL(owner.id) && owner.id->qp)
+		rdma_destroy_qp(owner.id);
+}
+
+static void free_others(void)
+{
+	if (!IS_ERR_OR_NULL(owner.id))
+		rdma_destroy_id(owner.id);
+	owner.id = NULL;
+	if (!IS_ERR_OR_NULL(owner.cq))
+		ib_free_cq(owner.cq);
+	owner.cq = NULL;
+	if (!IS_ERR_OR_NULL(owner.pd))
+		ib_dealloc_pd(owner.pd);
+	owner.pd = NULL;
+}
+
+/* The driver waits for that, not without a bound. */
+static void let_go(void)
+{
+	free_queue_pairs();
+	msleep(LET_GO_MS);
+	pr_info("let go: %s\n",
+		READ_ONCE(owner.going) ? "the adapter goes already" : "in time");
+	free_others();
+}
 
 /*
  * ------------------------------------------------------------- what it asks for
@@ -111,9 +148,8 @@ static void ask_for_all(struct work_struct *work)
 	ask_for_mr();
 	ask_for_connection();
 	flushed_check();
-	/* The driver waits for that, not without a bound. */
-	rdma_destroy_qp(owner.id);
 	pr_info("asked\n");
+	let_go();
 }
 
 static void device_event(struct ib_event_handler *handler,
@@ -156,20 +192,6 @@ static int resolve_peer(void)
 	       await_event(RDMA_CM_EVENT_ROUTE_RESOLVED);
 }
 
-static void free_objects(void)
-{
-	flushed_end();
-	if (!IS_ERR_OR_NULL(owner.id)) {
-		if (owner.id->qp)
-			rdma_destroy_qp(owner.id);
-		rdma_destroy_id(owner.id);
-	}
-	if (!IS_ERR_OR_NULL(owner.cq))
-		ib_free_cq(owner.cq);
-	if (!IS_ERR_OR_NULL(owner.pd))
-		ib_dealloc_pd(owner.pd);
-}
-
 static int make_objects(void)
 {
 	struct ib_qp_init_attr init;
@@ -199,7 +221,8 @@ static int add_adapter(struct ib_device *dev)
 	init_completion(&owner.step);
 	owner.result = make_objects();
 	if (owner.result) {
-		free_objects();
+		free_queue_pairs();
+		free_others();
 		return owner.result;
 	}
 	INIT_IB_EVENT_HANDLER(&owner.handler, dev, device_event);
@@ -209,9 +232,11 @@ static int add_adapter(struct ib_device *dev)
 
 static void remove_adapter(struct ib_device *dev, void *data)
 {
+	WRITE_ONCE(owner.going, true);
 	ib_unregister_event_handler(&owner.handler);
 	flush_work(&owner.ask);
-	free_objects();
+	free_queue_pairs();
+	free_others();
 }
 
 static struct ib_client client = {
