@@ -140,7 +140,7 @@ struct rnic_dev {
 	u32 doorbell_groups;		/* see rnic_ucontext.c */
 	atomic_t next_tag;		/* of work queues */
 	atomic_t num_cqs;		/* that the device has made */
-	atomic_t kernel_pds;		/* of users in the kernel */
+	atomic_t kernel_users;		/* see rnic_pd_note_kernel_qp() */
 	struct xarray cqs;		/* by number, what events name */
 	struct xarray qps;
 	/*

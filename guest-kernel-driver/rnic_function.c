@@ -16,6 +16,7 @@
  */
 
 #include <linux/delay.h>
+#include <linux/iopoll.h>
 #include <linux/netlink.h>
 #include <linux/pci.h>
 #include <linux/sched/mm.h>
@@ -30,12 +31,11 @@
 #include "rnic_health.h"
 #include "rnic_netdev.h"
 #include "rnic_start.h"
-#include "rnic_verbs.h"
 
 #define RNIC_FIRST_DELAY	(HZ / 10)
 #define RNIC_LONGEST_DELAY	(20 * HZ)
-/* For users of a device that has failed. A kernel that checks itself is slow. */
-#define RNIC_USERS_PATIENCE	(IS_ENABLED(CONFIG_KASAN) ? 24 * HZ : 4 * HZ)
+/* For users in the kernel of a device that has failed. */
+#define RNIC_USERS_PATIENCE_US	(10 * USEC_PER_SEC)
 /* For a thread that is at the device when the machine goes down. */
 #define RNIC_SHUTDOWN_PATIENCE	(10 * HZ)
 /* A device that has worked for so long begins with the first delay again. */
@@ -137,9 +137,9 @@ static void rnic_function_try_later(struct rnic_function *function)
 }
 
 /*
- * Users in the kernel learn from their flushed work requests that the device has
- * failed, and let go, of their PD last. nvme-rdma, for one, then connects anew, whereas
- * it gives a controller up for good whose device goes before that.
+ * Users in the kernel learn from flushed work requests that the device has failed.
+ * They free their objects, the PD last. nvme-rdma, for one, connects again after that.
+ * It gives a controller up for good if the device goes earlier.
  */
 static bool rnic_function_has_users(struct rnic_function *function)
 {
@@ -147,19 +147,25 @@ static bool rnic_function_has_users(struct rnic_function *function)
 
 	mutex_lock(&function->lock);
 	found = rnic_function_has_failed(function) &&
-		atomic_read(&function->dev->kernel_pds);
+		atomic_read(&function->dev->kernel_users);
 	mutex_unlock(&function->lock);
-	return found;
+	return found && !READ_ONCE(function->down);
 }
 
-/* Without the lock: others may take the device away meanwhile. */
+/*
+ * Without the lock: others may take the device away meanwhile. A user whose PD is not
+ * counted yet finds out that it can have no QP, and frees the PD. A user whose PD is
+ * not counted any more is still in ib_dealloc_pd(). Both are at it for a moment.
+ */
 static void rnic_function_await_users(struct rnic_function *function)
 {
-	unsigned long deadline = jiffies + RNIC_USERS_PATIENCE;
+	bool found;
 
-	while (rnic_function_has_users(function) &&
-	       time_before(jiffies, deadline))
-		msleep(20);
+	msleep(20);
+	read_poll_timeout(rnic_function_has_users, found, !found,
+			  20 * USEC_PER_MSEC, RNIC_USERS_PATIENCE_US, false,
+			  function);
+	msleep(20);
 }
 
 /* Without the lock. The device, if it has failed, goes whatever devlink says. */
@@ -170,13 +176,13 @@ static void rnic_function_report(struct rnic_function *function,
 
 	rnic_function_await_users(function);
 	mutex_lock(&function->lock);
-	if (rnic_function_has_failed(function) && !function->absences) {
-		if (time_after(jiffies, function->started + RNIC_LONG_LIFE))
-			function->delay = RNIC_FIRST_DELAY;
+	if (rnic_function_has_failed(function) && !function->absences)
 		rnic_function_stop(function);
-	}
 	if (!function->dev && !function->absences && automatic)
 		rnic_function_try_later(function);
+	/* A recovery by hand may have come before the report. */
+	if (function->dev && !rnic_function_has_failed(function))
+		rnic_devlink_set_healthy(function->devlink);
 	mutex_unlock(&function->lock);
 }
 
@@ -208,6 +214,8 @@ static void rnic_recover_work(struct work_struct *work)
 		goto out;
 	if (rnic_function_has_failed(function)) {
 		why = "the device has failed";
+		if (time_after(jiffies, function->started + RNIC_LONG_LIFE))
+			function->delay = RNIC_FIRST_DELAY;
 	} else if (!function->dev) {
 		rnic_function_recover(function);
 		if (!function->dev)

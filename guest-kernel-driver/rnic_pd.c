@@ -14,10 +14,13 @@ int rnic_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 	struct rnic_dev *dev = to_rnic_dev(ibpd->device);
 	int ret = rnic_udata_none(udata);
 
-	ret = ret ?: rnic_cmd_alloc_pd(dev, &to_rnic_pd(ibpd)->pdn);
-	if (!ret && !udata)
-		atomic_inc(&dev->kernel_pds);
-	return ret;
+	return ret ?: rnic_cmd_alloc_pd(dev, &to_rnic_pd(ibpd)->pdn);
+}
+
+void rnic_pd_note_kernel_qp(struct ib_pd *ibpd)
+{
+	if (!atomic_xchg(&to_rnic_pd(ibpd)->has_kernel_qps, true))
+		atomic_inc(&to_rnic_dev(ibpd->device)->kernel_users);
 }
 
 int rnic_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
@@ -26,7 +29,7 @@ int rnic_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 
 	if (rnic_cmd_dealloc_pd(dev, to_rnic_pd(ibpd)->pdn))
 		rnic_fail(dev, "it would not deallocate a protection domain");
-	if (!udata)
-		atomic_dec(&dev->kernel_pds);
+	if (atomic_read(&to_rnic_pd(ibpd)->has_kernel_qps))
+		atomic_dec(&dev->kernel_users);
 	return 0;
 }

@@ -164,7 +164,7 @@ static const char *rnic_cqe_lie(const struct rnic_dev *dev,
 		return "it completed with success what is not signaled";
 	if (rnic_cqe_writes_immediate(cqe))
 		return rnic_cqe_has_immediate(dev, cqe) ? NULL :
-		       "it received a Write with Immediate that has none";
+		       "it received a Write with Immediate that cannot be one";
 	return le32_to_cpu(cqe->byte_len) <= wr->length ? NULL :
 	       "it received more than there was room for";
 }

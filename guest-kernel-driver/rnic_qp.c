@@ -393,8 +393,10 @@ int rnic_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr,
 	/* With an S-RQ there is no RQ to tell of (V9.2.5.1-4). */
 	attr->cap = qp->cap;
 	rnic_qp_fill_params(dev, qp, attr, &params);
-	if (!udata)
+	if (!udata) {
+		rnic_pd_note_kernel_qp(ibqp->pd);
 		return rnic_create_kernel_qp(dev, qp, &params);
+	}
 	ret = rnic_create_user_qp(dev, qp, &params, udata);
 	if (ret)
 		return ret;

@@ -36,6 +36,7 @@ struct rnic_pd {
 	/* Memory windows: those that exist, and all that ever were made. */
 	atomic_t windows;
 	atomic_t windows_made;
+	atomic_t has_kernel_qps;	/* or has had some */
 };
 
 /* What a PD's windows were before a command that windows may refuse. */
@@ -283,6 +284,11 @@ int rnic_mmap(struct ib_ucontext *ibuc, struct vm_area_struct *vma);
 void rnic_mmap_free(struct rdma_user_mmap_entry *entry);
 
 /* rnic_pd.c */
+/*
+ * Before the kernel makes a QP of the PD: from then until the PD goes the driver counts
+ * a user. ib_srpt, for one, keeps a PD without QPs for as long as the device is there.
+ */
+void rnic_pd_note_kernel_qp(struct ib_pd *ibpd);
 int rnic_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
 int rnic_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
 

@@ -32,7 +32,8 @@ SANITIZER = re.compile(r"ERROR: AddressSanitizer")
 TIME = re.compile(r"^\[[ \d.]+\](?:\[[ TC\d]+\])? ?")
 # A frame that the unwinder found on the stack, but not on the way of the calls.
 GUESSED_FRAME = re.compile(r"^ *\? .*\n?", re.MULTILINE)
-LONGEST = 100   # lines of a report that are kept
+LONGEST = 500   # lines of a report that are compared with patterns
+PRINTED = 100   # lines of it that are shown
 HEAD = 4        # lines at its beginning that may look like another's
 
 
@@ -64,15 +65,19 @@ def split(text):
             for first, end in zip(starts, ends)]
 
 
+def _is_known(text, known):
+    return any(pattern.search(text) for pattern in known)
+
+
 def of(guest):
     """
     The reports of GUEST's kernel that are not reviewed. Frames of earlier calls, which
     still lie on the stack, are not what a report is about.
     """
     known = reviewed(guest.run.options.dir)
-    return [report for report in split(guest.kernel_text())
-            if not any(pattern.search(GUESSED_FRAME.sub("", report))
-                       for pattern in known)]
+    return ["\n".join(report.split("\n")[:PRINTED])
+            for report in split(guest.kernel_text())
+            if not _is_known(GUESSED_FRAME.sub("", report), known)]
 
 
 def _texts_of_programs(guest):
@@ -87,7 +92,7 @@ def of_programs(guest):
     """What sanitizers say of GUEST's programs, if it is not reviewed."""
     known = reviewed(guest.run.options.dir)
     return [text for text in _texts_of_programs(guest)
-            if not any(pattern.search(text) for pattern in known)]
+            if not _is_known(text, known)]
 
 
 def title(report):

@@ -197,6 +197,20 @@ expect error $((errors + 2)) 1
 [ "$(count_failures)" = "$failures" ] || fail "$step: it counts as a failure"
 diagnosed last_cause 'a test asked for it' || fail "$step: another cause"
 
+step="a recovery by hand while an attempt fails"
+# The start, not the device that works, creates event queues.
+rules '{"on": "admin", "kind": 3, "do": "lose"}'
+devlink health test "pci/$function" reporter device || fail "$step: refused"
+expect error $((errors + 3)) 10
+sleep 2
+# After 100 ms the attempt has begun, as after each reload. The recovery by hand waits for its end.
+devlink health recover "pci/$function" reporter device || fail "$step: refused"
+expect error $((errors + 4)) 10
+recovers 6
+devlink health test "pci/$function" reporter device || fail "$step: refused"
+expect error $((errors + 5)) 10
+recovers 7
+
 step="the driver leaves while the device is out of service"
 devlink health set "pci/$function" reporter device auto_recover false
 devlink health test "pci/$function" reporter device

@@ -6,11 +6,15 @@
 . ./steps.sh.inc
 
 server=$(address_of server)
+# ASan wants to be the first library.
+checks=
+[ -z "$RNIC_CHECKED_PROVIDER" ] || checks=$(cat /etc/ld.so.preload)
 
 # measure STEP: qperf 0.4.11 tells its port before it listens there (cm_open_server in
 # rdma.c), so its client may be too early, unless it connects late.
 measure() {
-	LD_PRELOAD=/usr/local/bin/late-connect.so timeout $((30 * RNIC_PATIENCE)) \
+	LD_PRELOAD="$checks /usr/local/bin/late-connect.so" \
+		CONNECT_AFTER=$((2 * RNIC_SLOWNESS)) timeout $((30 * RNIC_PATIENCE)) \
 		qperf -cm 1 -t 1 "$server" "$1" >"/tmp/$1" 2>&1 && return
 	cat "/tmp/$1"
 	fail "qperf $1"

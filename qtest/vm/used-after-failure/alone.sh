@@ -5,8 +5,8 @@
 # kernel that asks a failed adapter for objects and a connection is told ENETDOWN: the
 # kernel's RPC tries again after that, and gives up after EIO. What it has posted comes
 # back flushed, and its queue pairs end as those of an adapter that works. The driver
-# waits until the user has let go, of all that it has. What a program takes back while its
-# adapter fails is not written to any more.
+# waits until the user has freed the PD of its queue pairs, and no longer: it keeps another
+# PD. What a program takes back while its adapter fails is not written to any more.
 
 . /usr/lib/rnic/lib.sh
 
@@ -61,6 +61,19 @@ has_let_go() {
 	dmesg | grep -q 'kverbs_failed: let go'
 }
 
+# log_time TEXT: when the log has last had it, in hundredths of a second.
+log_time() {
+	dmesg | sed -n "/$1/s/^\[ *\([0-9]*\)\.\([0-9][0-9]\).*/\1\2/p" | tail -n 1
+}
+
+# The driver looks many times in a second.
+goes_at_once() {
+	waited=$(($(log_time "next try in") - $(log_time "let go: ")))
+	say "the adapter goes $waited hundredths of a second after that"
+	[ $waited -lt $((200 * RNIC_SLOWNESS)) ] ||
+		fail "the driver waits for a user that has let go"
+}
+
 # is_answered CALL
 is_answered() {
 	dmesg | grep -q "kverbs_failed: $1: -100" ||
@@ -80,7 +93,8 @@ kernel_asks() {
 	dmesg | grep -q 'kverbs_failed: flushed: all' ||
 		fail "not all is flushed: $(dmesg | grep kverbs_failed)"
 	dmesg | grep -q 'kverbs_failed: let go: in time' ||
-		fail "the driver does not wait until its user has let go"
+		fail "the driver does not wait: $(dmesg | grep 'let go')"
+	goes_at_once
 	rmmod kverbs_failed || fail "kverbs_failed does not go away"
 }
 

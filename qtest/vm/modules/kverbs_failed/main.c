@@ -7,8 +7,9 @@
  *
  * Loading it makes QPs on the first adapter and resolves peer=A.B.C.D. It asks when
  * the adapter reports DEVICE_FATAL; the log has each answer. What has been posted before
- * is looked at then, too: flushed.c. It lets go of the adapter slowly, the queue pairs
- * first and the PD last, as nvme-rdma does: the log has whether the driver awaits it.
+ * is looked at then, too: flushed.c. It frees its objects slowly, and the PD of its
+ * queue pairs last, as nvme-rdma does. The log says whether the driver waits for this.
+ * Until the adapter goes it keeps another PD, without queue pairs, as ib_srpt does.
  */
 
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
@@ -31,6 +32,8 @@ static struct owner {
 	struct ib_device *dev;
 	struct ib_event_handler handler;
 	struct work_struct ask;
+	ktime_t failed;			/* when DEVICE_FATAL came */
+	struct ib_pd *kept_pd;
 	struct ib_pd *pd;
 	struct ib_cq *cq;
 	struct rdma_cm_id *id;
@@ -43,34 +46,42 @@ static struct owner {
 /*
  * ------------------------------------------------------------- how it lets go
  */
-static void free_queue_pairs(void)
+static void free_all_but_pds(void)
 {
 	flushed_end();
 	if (!IS_ERR_OR_NULL(owner.id) && owner.id->qp)
 		rdma_destroy_qp(owner.id);
-}
-
-static void free_others(void)
-{
 	if (!IS_ERR_OR_NULL(owner.id))
 		rdma_destroy_id(owner.id);
 	owner.id = NULL;
 	if (!IS_ERR_OR_NULL(owner.cq))
 		ib_free_cq(owner.cq);
 	owner.cq = NULL;
-	if (!IS_ERR_OR_NULL(owner.pd))
-		ib_dealloc_pd(owner.pd);
-	owner.pd = NULL;
 }
 
-/* The driver waits for that, not without a bound. */
+static void free_pd(struct ib_pd **pd)
+{
+	if (!IS_ERR_OR_NULL(*pd))
+		ib_dealloc_pd(*pd);
+	*pd = NULL;
+}
+
+static void free_all(void)
+{
+	free_all_but_pds();
+	free_pd(&owner.pd);
+	free_pd(&owner.kept_pd);
+}
+
+/* The driver waits for this, but only for a limited time. */
 static void let_go(void)
 {
-	free_queue_pairs();
+	free_all_but_pds();
 	msleep(LET_GO_MS);
-	pr_info("let go: %s\n",
-		READ_ONCE(owner.going) ? "the adapter goes already" : "in time");
-	free_others();
+	pr_info("let go: %s, %lld ms after the failure\n",
+		READ_ONCE(owner.going) ? "the adapter goes already" : "in time",
+		ktime_ms_delta(ktime_get(), owner.failed));
+	free_pd(&owner.pd);
 }
 
 /*
@@ -148,15 +159,16 @@ static void ask_for_all(struct work_struct *work)
 	ask_for_mr();
 	ask_for_connection();
 	flushed_check();
-	pr_info("asked\n");
 	let_go();
 }
 
 static void device_event(struct ib_event_handler *handler,
 			 struct ib_event *event)
 {
-	if (event->event == IB_EVENT_DEVICE_FATAL)
-		schedule_work(&owner.ask);
+	if (event->event != IB_EVENT_DEVICE_FATAL)
+		return;
+	owner.failed = ktime_get();
+	schedule_work(&owner.ask);
 }
 
 /*
@@ -196,6 +208,9 @@ static int make_objects(void)
 {
 	struct ib_qp_init_attr init;
 
+	owner.kept_pd = ib_alloc_pd(owner.dev, 0);
+	if (IS_ERR(owner.kept_pd))
+		return PTR_ERR(owner.kept_pd);
 	owner.pd = ib_alloc_pd(owner.dev, 0);
 	if (IS_ERR(owner.pd))
 		return PTR_ERR(owner.pd);
@@ -221,8 +236,7 @@ static int add_adapter(struct ib_device *dev)
 	init_completion(&owner.step);
 	owner.result = make_objects();
 	if (owner.result) {
-		free_queue_pairs();
-		free_others();
+		free_all();
 		return owner.result;
 	}
 	INIT_IB_EVENT_HANDLER(&owner.handler, dev, device_event);
@@ -235,8 +249,7 @@ static void remove_adapter(struct ib_device *dev, void *data)
 	WRITE_ONCE(owner.going, true);
 	ib_unregister_event_handler(&owner.handler);
 	flush_work(&owner.ask);
-	free_queue_pairs();
-	free_others();
+	free_all();
 }
 
 static struct ib_client client = {
