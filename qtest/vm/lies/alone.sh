@@ -279,6 +279,11 @@ run_lies() {
 	chosen_lies >/tmp/lies
 	while IFS='|' read -r name outcome cause rule <&3; do
 		begin "${name% }"
+		eventually 20 all_connected || {
+			step_fails "not all is connected before it"
+			rescue
+			continue
+		}
 		# shellcheck disable=SC2086 # words
 		set -- $outcome $cause "$(echo "$rule" | json_rules)"
 		try_lies "$@" $((15 * RNIC_PATIENCE))
